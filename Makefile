@@ -29,7 +29,7 @@ help:
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
 	@echo "make test-notebooks       what notebooks show, in a kernel of Jupyter"
 	@echo "make lint      ruff"
-	@echo "make types     mypy, on the tree of the built wheel"
+	@echo "make types     mypy, on the tree of the built wheel, and whether stubs are true"
 	@echo "make stubs     bring the stubs with the names of built-in plugins up to date"
 	@echo "make contract  who may import whom, on the same tree"
 	@echo "make docs      run every example in the docs and docstrings"
@@ -182,6 +182,7 @@ lint: $(VENV)/dev.installed
 
 types: $(TREE)/made
 	cd $(TREE) && ../../$(PYTHON) -m mypy --config-file ../../pyproject.toml --package cntk
+	cd $(TREE) && PYTHONPATH=. MYPYPATH=. ../../$(PYTHON) ../../packaging/check_stubs.py ../../pyproject.toml
 
 contract: $(TREE)/made
 	PYTHONPATH=$(TREE) $(VENV)/bin/lint-imports --no-cache

@@ -10,6 +10,12 @@ def install_samples(url: str | None = None, directory: str | None = None, quiet:
 
     Raises:
         RuntimeError: always.
+
+    >>> from cntk.sample_installer import install_samples
+    >>> install_samples()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: install_samples: CNTK's samples are not downloaded; ...
     """
     raise RuntimeError(
         "install_samples: CNTK's samples are not downloaded; the programs in the folder Examples of a copy of CNTK's sources, and those in "

@@ -13,12 +13,30 @@ one_hot = Value.one_hot
 
 
 def get_train_loss(trainer: Trainer) -> float:
-    """The average loss of the minibatch before; see ``Trainer.previous_minibatch_loss_average``."""
+    """The average loss of the minibatch before; see ``Trainer.previous_minibatch_loss_average``.
+
+    >>> from cntk.utils import get_train_loss
+    >>> x, w = C.input_variable(1), C.parameter(1, init=1)
+    >>> trainer = C.Trainer(x * w, C.square(x * w), C.sgd([w], 0.1))
+    >>> trainer.train_minibatch({x: np.float32([[1], [3]])})
+    True
+    >>> get_train_loss(trainer)
+    5.0
+    """
     return trainer.previous_minibatch_loss_average
 
 
 def get_train_eval_criterion(trainer: Trainer) -> float:
-    """The average metric of the minibatch before; see ``Trainer.previous_minibatch_evaluation_average``."""
+    """The average metric of the minibatch before; see ``Trainer.previous_minibatch_evaluation_average``.
+
+    >>> from cntk.utils import get_train_eval_criterion
+    >>> x, w = C.input_variable(1), C.parameter(1, init=1)
+    >>> trainer = C.Trainer(x * w, (C.square(x * w), C.abs(x * w)), C.sgd([w], 0.1))
+    >>> trainer.train_minibatch({x: np.float32([[1], [3]])})
+    True
+    >>> get_train_eval_criterion(trainer)
+    2.0
+    """
     return trainer.previous_minibatch_evaluation_average
 
 

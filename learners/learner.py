@@ -68,6 +68,17 @@ class Learner(LearnerInterface):
 
     Raises:
         ValueError: *parameters* is empty, repeats one or has one of unknown shape; or *lr* is of another type.
+
+    >>> from cntk.extend import Learner, LearnerOptions
+    >>> class SignDescent(Learner):
+    ...     def step(self, xp, w, g, states, work):
+    ...         w -= self.rate * xp.sign(g)
+    >>> w = C.parameter(2)
+    >>> learner = SignDescent([w], 0.5, LearnerOptions())
+    >>> learner.update({w: np.array([3, -4], np.float32)}, training_sample_count=1)
+    True
+    >>> w.value
+    array([-0.5,  0.5], dtype=float32)
     """
 
     ignored_minibatch_size = IGNORE
@@ -205,7 +216,15 @@ class Learner(LearnerInterface):
         return self._mean
 
     def learning_rate(self) -> float:
-        """The learning rate of the next update, as the schedule gives it (not divided by any number of samples)."""
+        """The learning rate of the next update, as the schedule gives it (not divided by any number of samples).
+
+        >>> learner = C.sgd([C.parameter(1)], C.learning_parameter_schedule_per_sample([0.5, 0.25], epoch_size=10))
+        >>> first = learner.learning_rate()
+        >>> for update in range(2):
+        ...     learnt = learner.update({learner.parameters[0]: np.zeros(1, np.float32)}, 5)
+        >>> first, learner.learning_rate()
+        (0.5, 0.25)
+        """
         schedule = self._learning_rate_schedule
         return schedule[(self._sweeps if schedule.is_sweep_based else self._samples) - self._learning_rate_start]
 
@@ -216,6 +235,11 @@ class Learner(LearnerInterface):
 
         Raises:
             ValueError: *learning_rate* is not a schedule.
+
+        >>> learner = C.sgd([C.parameter(1)], C.learning_parameter_schedule(0.5))
+        >>> learner.reset_learning_rate(C.learning_parameter_schedule(0.25))
+        >>> learner.learning_rate()
+        0.25
         """
         if not isinstance(learning_rate, TrainingParameterSchedule):
             raise ValueError(

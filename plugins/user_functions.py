@@ -398,6 +398,21 @@ def user_function(user_func: Function) -> Composite:
     Raises:
         RuntimeError: its ``infer_outputs`` failed; the user's own error is the cause.
         TypeError: *user_func* is not a function.
+
+    >>> class Cube(C.ops.functions.UserFunction):
+    ...     def infer_outputs(self):
+    ...         x = self.inputs[0]
+    ...         return [C.output_variable(x.shape, x.dtype, x.dynamic_axes)]
+    ...
+    ...     def forward(self, x, device=None, outputs_to_retain=None):
+    ...         return x, x**3
+    ...
+    ...     def backward(self, x, gradient):
+    ...         return 3 * x**2 * gradient
+    >>> x = C.input_variable(1, needs_gradient=True)
+    >>> cube = C.user_function(Cube([x]))
+    >>> cube.eval([[2]]), cube.grad([[2]])
+    (array([[8.]], dtype=float32), array([[12.]], dtype=float32))
     """
     if not isinstance(user_func, Function):
         raise TypeError(f"user_function: expected an object of a subclass of UserFunction, got {type(user_func).__name__}")

@@ -78,6 +78,25 @@ class Deserializer(Displayed, ABC):
     Attributes:
         broadcast: names of streams with one sample a sequence that stands for as many as the leading deserializer has.
         is_primary: whether it leads where several are read together; if none is, the first does.
+
+    >>> from cntk.extend import ChunkInfo, Deserializer, SequenceInfos, StreamData, StreamInformation
+    >>> class Squares(Deserializer):
+    ...     '''Chunks of two squares each, every one a sequence of one step.'''
+    ...     def stream_infos(self):
+    ...         return [StreamInformation('square', 0, 'dense', np.float32, (1,))]
+    ...
+    ...     def chunk_infos(self):
+    ...         return [ChunkInfo(sequences=2, samples=2)] * 3
+    ...
+    ...     def sequence_infos(self, chunk):
+    ...         return SequenceInfos(lengths=[1, 1], keys=[2 * chunk, 2 * chunk + 1])
+    ...
+    ...     def get_chunk(self, chunk, errors):
+    ...         numbers = np.arange(2 * chunk, 2 * chunk + 2, dtype=np.float32)
+    ...         return {'square': StreamData.of_steps(numbers[:, None] ** 2)}
+    >>> source = C.io.MinibatchSource(Squares(), randomize=False, max_sweeps=1)
+    >>> source.next_minibatch(6)[source.streams.square].asarray().ravel()
+    array([ 0.,  1.,  4.,  9., 16., 25.], dtype=float32)
     """
 
     is_primary: bool = False

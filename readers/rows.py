@@ -20,6 +20,11 @@ class StreamData:
         rows: array ``(samples, *sample shape)``, CSR matrix ``(samples, elements)``, SciPy's or :class:`~cntk.core.types.csr.CsrMatrix`, or
             one-dimensional array of objects that the deserializer makes samples of when they are served.
         starts: for each sequence its first sample, and the number of all samples at the end.
+
+    >>> from cntk.extend import StreamData
+    >>> data = StreamData.of_lengths(np.array([[1], [2], [3]]), [2, 1])
+    >>> len(data), data.lengths, data.sequence(0).tolist()
+    (2, array([2, 1]), [[1], [2]])
     """
 
     def __init__(self, rows: Any, starts: Any) -> None:

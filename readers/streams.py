@@ -101,6 +101,9 @@ class StreamConfiguration:
         is_sparse: whether samples are written as ``index:value``.
         stream_alias: name of the field in the file.
         defines_mb_size: whether the samples of this stream alone are counted when a minibatch is filled.
+
+    >>> C.io.StreamConfiguration('words', dim=1000, is_sparse=True, stream_alias='w')
+    StreamConfiguration(name='words', dim=1000, is_sparse=True, stream_alias='w', defines_mb_size=False)
     """
 
     name: str
@@ -127,7 +130,9 @@ class MinibatchData(SharedArrayMixin, NDArrayOperatorsMixin):
     [[[3.0, 3.0, 3.0]]]
     """
 
-    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__
+    __eq__: Any = object.__eq__
+    __ne__: Any = object.__ne__
+    __hash__ = object.__hash__
 
     def __init__(self, value: Value, num_sequences: int, num_samples: int, sweep_end: bool) -> None:
         self.data = value

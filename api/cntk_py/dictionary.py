@@ -49,7 +49,12 @@ _VALUE_TYPES: dict[type, ValueType] = {
 
 
 class DictionaryValue:
-    """The value of an entry of a :class:`Dictionary`: a bool, number, string, list, dictionary, array or None."""
+    """The value of an entry of a :class:`Dictionary`: a bool, number, string, list, dictionary, array or None.
+
+    >>> value = C.cntk_py.DictionaryValue(3)
+    >>> value.value, value.has_value(), C.cntk_py.DictionaryValue().has_value()
+    (3, True, False)
+    """
 
     __slots__ = ("value",)
 
@@ -117,6 +122,13 @@ class DictionaryValue:
 
         Raises:
             RuntimeError: the file is damaged, or holds something else.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, 'value')
+        ...     C.cntk_py.DictionaryValue([1, 2]).save(path)
+        ...     C.cntk_py.DictionaryValue_load(path)
+        DictionaryValue([1, 2])
         """
         with open(filename, "rb") as file:
             return DictionaryValue(wire.plain(wire.read_value(file.read())))

@@ -41,7 +41,12 @@ def origins(module: str) -> dict[str, Origin]:
 
 
 def offered(module: ModuleType) -> list[str]:
-    """The public names of a module without those that it shows for compatibility only."""
+    """The public names of a module without those that it shows for compatibility only.
+
+    >>> from cntk.compatibility import offered
+    >>> 'Dense' in offered(C.layers), 'placeholder' in offered(C.layers), 'placeholder' in dir(C.layers)
+    (True, False, True)
+    """
     beside = origins(module.__name__) if module.__name__ in NAMES else {}
     return [name for name in module.__all__ if name not in beside]
 

@@ -186,7 +186,10 @@ def _watch(node: Primitive, watched: dict[Variable, Variable], session: _Session
 
 
 def set_computation_network_trace_level(level: int) -> None:
-    """Accepted for compatibility: CNTK's engine then prints values; here :func:`debug_model` shows them."""
+    """Accepted for compatibility: CNTK's engine then prints values; here :func:`debug_model` shows them.
+
+    >>> C.debugging.set_computation_network_trace_level(1)
+    """
 
 
 def save_as_legacy_model(root_op: Function, filename: str) -> None:

@@ -63,6 +63,16 @@ def start_profiler(
     Raises:
         RuntimeError: a profile is being taken.
         ImportError: *plot*, and matplotlib is missing.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     C.debugging.start_profiler(folder)
+    ...     C.debugging.enable_profiler()
+    ...     value = C.relu(C.input_variable(2)).eval([[1, 2]])
+    ...     C.debugging.stop_profiler()
+    ...     [summary] = pathlib.Path(folder).glob('*_summary_.txt')
+    ...     print('ReLU' in summary.read_text())
+    True
     """
     if plot:
         check_for_matplotlib()
@@ -99,13 +109,40 @@ def stop_profiler() -> None:
 
 
 def enable_profiler() -> None:
-    """Measure from now on, where the profiler has been started."""
+    """Measure from now on, where the profiler has been started.
+
+    >>> import pathlib, tempfile
+    >>> x = C.input_variable(2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     C.debugging.start_profiler(folder)
+    ...     warm_up = C.tanh(x).eval([[1, 2]])
+    ...     C.debugging.enable_profiler()
+    ...     value = C.relu(x).eval([[1, 2]])
+    ...     C.debugging.stop_profiler()
+    ...     [summary] = pathlib.Path(folder).glob('*_summary_.txt')
+    ...     print('ReLU' in summary.read_text(), 'Tanh' in summary.read_text())
+    True False
+    """
     if _profile.value is not None:
         profiling.begin(_profile.value.recorder)
 
 
 def disable_profiler() -> None:
-    """Measure no more, until :func:`enable_profiler`."""
+    """Measure no more, until :func:`enable_profiler`.
+
+    >>> import pathlib, tempfile
+    >>> x = C.input_variable(2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     C.debugging.start_profiler(folder)
+    ...     C.debugging.enable_profiler()
+    ...     value = C.relu(x).eval([[1, 2]])
+    ...     C.debugging.disable_profiler()
+    ...     unmeasured = C.tanh(x).eval([[1, 2]])
+    ...     C.debugging.stop_profiler()
+    ...     [summary] = pathlib.Path(folder).glob('*_summary_.txt')
+    ...     print('ReLU' in summary.read_text(), 'Tanh' in summary.read_text())
+    True False
+    """
     if _profile.value is not None:
         profiling.end(_profile.value.recorder)
 
@@ -117,6 +154,14 @@ def set_node_timing(enable: bool) -> None:
     """Measure from now on how long each operator takes, for ``print_node_timing`` of trainers and evaluators; or no more.
 
     Measuring starts over each time it is switched on.
+
+    >>> x = C.input_variable(2)
+    >>> evaluator = C.Evaluator(C.reduce_sum(x))
+    >>> C.debugging.set_node_timing(True)
+    >>> average = evaluator.test_minibatch({x: [[1, 2]]})
+    >>> C.debugging.set_node_timing(False)
+    >>> evaluator.print_node_timing()
+    ReduceElements...  forward avg 0.00...s, backward avg 0.000000s (fwd# 1|bwd# 0)
     """
     profiling.end(_timing.value)
     if enable:

@@ -25,6 +25,12 @@ class Rates(NamedTuple):
     Attributes:
         float32, float64: floating-point operations a second of a product of large matrices, on as many threads as NumPy uses for it.
         copy: bytes a second that are read and written where memory is copied.
+
+    >>> rates = C.debugging.Rates(float32=2e11, float64=1e11, copy=2e10)
+    >>> print(rates)
+    products of float32 200.0 GFLOP/s, of float64 100.0 GFLOP/s, copying 20.0 GB/s
+    >>> rates.of_products(np.float64)
+    100000000000.0
     """
 
     float32: float

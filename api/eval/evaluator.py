@@ -51,6 +51,11 @@ class Evaluator:
 
         Raises:
             ValueError: data that does not fit the inputs.
+
+        >>> x, y = C.input_variable(2), C.input_variable(2)
+        >>> evaluator = C.Evaluator(C.classification_error(x, y))
+        >>> evaluator.test_minibatch({x: np.float32([[1, 0], [3, 2]]), y: np.float32([[1, 0], [0, 1]])})
+        0.5
         """
         try:
             average, samples = measure(self._function, self._metric, arguments, device, world() if distributed else None)

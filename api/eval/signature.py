@@ -30,6 +30,13 @@ class TensorInfo:
         sequence_axis: name of the sequence axis, ``'sequence'`` for the default one; None without.
         is_sparse: whether it is sparse.
         has_batch_axis: whether it has a value for each row of the data, rather than one for all.
+
+    >>> from cntk.eval import TensorInfo
+    >>> info = TensorInfo.of(C.sequence.input_variable(3, name='words'))
+    >>> print(info)
+    words [batch, sequence, 3] float32
+    >>> [sequence.shape for sequence in info.example(rows=2)]
+    [(1, 3), (2, 3)]
     """
 
     name: str
@@ -160,6 +167,12 @@ class Signature:
 
         Raises:
             ValueError: an input is missing, or its data does not fit; the message says what was expected, with an example.
+
+        >>> from cntk.eval.signature import Signature
+        >>> signature = Signature(C.sequence.last(C.sequence.input_variable(1, name='x')))
+        >>> rows = signature.rows({'x': np.float32([[[1], [2]], [[3], [0]]]), 'sequence_lengths': [2, 1]})
+        >>> rows['x'].sequence(1).tolist()
+        [[3.0]]
         """
         missing = [info for info in self.inputs if info.name not in data]
         if missing:
@@ -196,7 +209,17 @@ class Signature:
         return {info.name: result_of(info, value) for info, value in zip(self.outputs, found, strict=True)}
 
     def padded(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        """Results with sequences padded by zeros to arrays ``(rows, steps, *shape)``, and their lengths under :meth:`lengths_name`."""
+        """Results with sequences padded by zeros to arrays ``(rows, steps, *shape)``, and their lengths under :meth:`lengths_name`.
+
+        >>> from cntk.eval.signature import Signature
+        >>> signature = Signature(C.alias(C.sequence.input_variable(1, name='x'), name='y'))
+        >>> signature.padded(signature.eval({'x': [[[1], [2]], [[3]]]}))
+        {'y': array([[[1.],
+                [2.]],
+        <BLANKLINE>
+               [[3.],
+                [0.]]], dtype=float32), 'sequence_lengths': array([2, 1])}
+        """
         found: dict[str, Any] = {}
         lengths: dict[str, Any] = {}
         for info in self.outputs:
@@ -240,12 +263,23 @@ class Signature:
 
 
 def axis_name(axis: Axis) -> str:
-    """What a sequence axis is called outside: that of ONNX files."""
+    """What a sequence axis is called outside: that of ONNX files.
+
+    >>> from cntk.eval.signature import axis_name
+    >>> axis_name(C.Axis.default_dynamic_axis()), axis_name(C.Axis('source'))
+    ('sequence', 'source')
+    """
     return "sequence" if axis == Axis.default_dynamic_axis() else axis.name
 
 
 def name_of(variable: Variable) -> str:
-    """The name of a variable, that of the function it is a result of, or its uid."""
+    """The name of a variable, that of the function it is a result of, or its uid.
+
+    >>> from cntk.eval.signature import name_of
+    >>> x = C.input_variable(2, name='x')
+    >>> name_of(x), name_of(C.relu(x, name='y').output)
+    ('x', 'y')
+    """
     owner = variable.owner.name if isinstance(variable, Output) and len(variable.owner.outputs) == 1 else ""
     return variable.name or owner or variable.uid
 

@@ -37,6 +37,9 @@ def sanitize_dtype_numpy(dtype: Any) -> Any:
 
     Raises:
         ValueError: there is no such element type.
+
+    >>> C.internal.sanitize_dtype_numpy('float16'), C.internal.sanitize_dtype_numpy(int)
+    (<class 'numpy.float16'>, <class 'numpy.float32'>)
     """
     if dtype is None:
         raise ValueError("data type None is not supported; use bfloat16, float16, float32 or float64")
@@ -67,6 +70,9 @@ def sanitize_precision(precision: Any) -> Any:
 
     Raises:
         ValueError: there is no such element type.
+
+    >>> C.internal.sanitize_precision('float'), C.internal.sanitize_precision(C.cntk_py.DataType_Unknown)
+    (<class 'numpy.float32'>, None)
     """
     if isinstance(precision, int):
         return None if precision == DataType.Unknown else data_type_to_dtype(precision)
@@ -80,6 +86,9 @@ def data_type_to_dtype(data_type: int) -> Any:
 
     Raises:
         ValueError: there is none.
+
+    >>> C.internal.data_type_to_dtype(C.cntk_py.DataType_Double)
+    <class 'numpy.float64'>
     """
     if data_type == DataType.Unknown:
         return object
@@ -92,12 +101,20 @@ def data_type_to_dtype(data_type: int) -> Any:
 
 
 def is_string(s: Any) -> bool:
-    """Whether *s* is a string."""
+    """Whether *s* is a string.
+
+    >>> C.internal.is_string('x'), C.internal.is_string(b'x')
+    (True, False)
+    """
     return isinstance(s, str)
 
 
 def is_byte_buffer(s: Any) -> bool:
-    """Whether *s* is a buffer of bytes."""
+    """Whether *s* is a buffer of bytes.
+
+    >>> C.internal.is_byte_buffer(b'x'), C.internal.is_byte_buffer('x')
+    (True, False)
+    """
     return isinstance(s, (bytes, bytearray))
 
 
@@ -111,6 +128,9 @@ def sanitize_shape(shape: Any) -> tuple[int, ...]:
 
     Raises:
         TypeError: it is neither an int nor a sequence of these.
+
+    >>> C.internal.sanitize_shape(3), C.internal.sanitize_shape([2, 3])
+    ((3,), (2, 3))
     """
     return as_shape(shape)
 
@@ -120,6 +140,9 @@ def sanitize_2d_number(x: Any) -> tuple[Any, Any]:
 
     Raises:
         ValueError: it is something else.
+
+    >>> C.internal.sanitize_2d_number(3), C.internal.sanitize_2d_number((2, 3))
+    ((3, 3), (2, 3))
     """
     pair = (x, x) if isinstance(x, (int, float, np.number)) else x
     if not isinstance(pair, tuple) or len(pair) != 2 or not all(isinstance(part, (int, float, np.number)) for part in pair):
@@ -132,6 +155,9 @@ def sanitize_range(x: Any) -> tuple[Any, Any]:
 
     Raises:
         ValueError: it is something else.
+
+    >>> C.internal.sanitize_range((0.5, 2))
+    (0.5, 2)
     """
     low, high = sanitize_2d_number(x)
     if low > high:
@@ -140,7 +166,12 @@ def sanitize_range(x: Any) -> tuple[Any, Any]:
 
 
 def sanitize_random_args(shape: Any, dtype: Any) -> tuple[tuple[int, ...], DataType]:
-    """Shape and element type of random numbers; the default type is that of ``default_options``, else float32."""
+    """Shape and element type of random numbers; the default type is that of ``default_options``, else float32.
+
+    >>> shape, dtype = C.internal.sanitize_random_args(3, None)
+    >>> shape, dtype == C.cntk_py.DataType_Float
+    ((3,), True)
+    """
     return sanitize_shape(shape), sanitize_dtype_cntk(dtype or option("dtype", np.float32))
 
 
@@ -176,6 +207,10 @@ def sanitize_value(shape: Any, value: Any, dtype: Any, device: Any) -> NDArrayVi
 
     Raises:
         ValueError: there is neither shape nor value.
+
+    >>> C.internal.sanitize_value((2, 2), 3, np.float32, None).asarray()
+    array([[3., 3.],
+           [3., 3.]], dtype=float32)
     """
     if value is None:
         if shape is None:
@@ -191,6 +226,9 @@ def sanitize_function(arg: Any) -> Function:
 
     Raises:
         TypeError: it is neither.
+
+    >>> C.internal.sanitize_function(C.input_variable(2, name='x')).op_name
+    'CompositeFunctionOpName'
     """
     if isinstance(arg, Variable):
         return combine([arg])
@@ -204,6 +242,11 @@ def sanitize_variable_or_function(arg: Any) -> Variable | Function:
 
     Raises:
         TypeError: it is neither.
+
+    >>> C.internal.sanitize_variable_or_function([1, 2])
+    Traceback (most recent call last):
+        ...
+    TypeError: expected a Variable or a Function of one output, got list [1, 2]
     """
     if not isinstance(arg, (Variable, Function)):
         raise TypeError(f"expected a Variable or a Function of one output, got {type(arg).__name__} {arg!r:.80}")
@@ -215,13 +258,20 @@ def sanitize_variables_or_functions(arg: Any) -> list[Variable | Function]:
 
     Raises:
         TypeError: something else is among them.
+
+    >>> C.internal.sanitize_variables_or_functions(C.input_variable(2, name='x'))
+    [Input('x', [#], [2])]
     """
     items = [arg] if isinstance(arg, (Variable, Function)) or not isinstance(arg, Iterable) else arg
     return [sanitize_variable_or_function(item) for item in items]
 
 
 def sanitize_variable_value_dict(var_value_dict: Mapping[Any, Any]) -> Any:
-    """The only value of a dictionary; a dictionary of several as it is."""
+    """The only value of a dictionary; a dictionary of several as it is.
+
+    >>> C.internal.sanitize_variable_value_dict({'x': 1}), C.internal.sanitize_variable_value_dict({'x': 1, 'y': 2})
+    (1, {'x': 1, 'y': 2})
+    """
     return var_value_dict if len(var_value_dict) > 1 else next(iter(var_value_dict.values()))
 
 
@@ -233,6 +283,9 @@ def sanitize_batch(var: Variable, batch: Any, seq_starts: Sequence[bool] | None 
 
     Raises:
         ValueError: the data does not fit the input, or *seq_starts* not the data.
+
+    >>> C.internal.sanitize_batch(C.sequence.input_variable(1), [[[1], [2]], [[3]]])
+    Value([2 x 2 x 1], CPU)
     """
     return Value.create(var, batch, seq_starts, device)
 
@@ -254,6 +307,10 @@ def sanitize_var_map(
 
     Raises:
         ValueError: data for no input, for no single one, for unknown or ambiguous names, or data that do not fit.
+
+    >>> x = C.input_variable(2, name='x')
+    >>> C.internal.sanitize_var_map([x], {'x': [[1, 2]]})
+    {Input('x', [#], [2]): Value([1 x 1 x 2], CPU)}
     """
     if precision is not None:
         sanitize_precision(precision)
@@ -300,7 +357,11 @@ def sanitize_axis(axis: Any) -> Axis:
 
 
 def sanitize_axis_list(axes: Any) -> list[Axis]:
-    """:func:`sanitize_axis` of each of one or several axes."""
+    """:func:`sanitize_axis` of each of one or several axes.
+
+    >>> C.internal.sanitize_axis_list([0, -1])
+    [Axis('staticAxisIdx=-1'), Axis('staticAxisIdx=0')]
+    """
     return [sanitize_axis(axis) for axis in (axes if isinstance(axes, (list, tuple)) else [axes])]
 
 
@@ -309,6 +370,9 @@ def sanitize_multi_axis_reduction_list(axes: Any) -> list[Axis]:
 
     Raises:
         ValueError: a sequence axis is among them.
+
+    >>> C.internal.sanitize_multi_axis_reduction_list([0, C.Axis.default_batch_axis()])
+    [Axis('staticAxisIdx=-1'), Axis('defaultBatchAxis')]
     """
     found = sanitize_axis_list(axes)
     for axis in found:
@@ -322,6 +386,9 @@ def sanitize_dynamic_axes(axes: Any) -> tuple[Axis, ...]:
 
     Raises:
         TypeError: one is not an Axis.
+
+    >>> [axis.name for axis in C.internal.sanitize_dynamic_axes(C.Axis.default_input_variable_dynamic_axes())]
+    ['defaultDynamicAxis', 'defaultBatchAxis']
     """
     found = list(axes) if isinstance(axes, (list, tuple)) else [axes]
     for axis in found:
@@ -347,17 +414,29 @@ def sanitize_permutation(perm: Sequence[int]) -> list[int]:
 
 
 def sanitize_pooling_args(pooling_window_shape: Any, strides: Any, auto_padding: Sequence[bool]) -> tuple[Any, Any, list[bool]]:
-    """Window and strides as tuples, padding flags in the engine's order."""
+    """Window and strides as tuples, padding flags in the engine's order.
+
+    >>> C.internal.sanitize_pooling_args((2, 3), 2, [True, False])
+    ((2, 3), (2,), [False, True])
+    """
     return sanitize_shape(pooling_window_shape), sanitize_shape(strides), list(reversed(auto_padding))
 
 
 def sanitize_convolution_args(strides: Any, sharing: Sequence[bool], auto_padding: Sequence[bool]) -> tuple[Any, list[bool], list[bool]]:
-    """Strides as a tuple, sharing and padding flags in the engine's order."""
+    """Strides as a tuple, sharing and padding flags in the engine's order.
+
+    >>> C.internal.sanitize_convolution_args((2, 1), [True, True], [True, False])
+    ((2, 1), [True, True], [False, True])
+    """
     return sanitize_shape(strides), list(reversed(sharing)), list(reversed(auto_padding))
 
 
 def sanitize_Function_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with flags per axis turned round, in place."""
+    """Attributes with flags per axis turned round, in place.
+
+    >>> C.internal.sanitize_Function_attributes({'autoPadding': [True, False]})
+    {'autoPadding': [False, True]}
+    """
     for name in ("sharing", "autoPadding"):
         if name in attributes:
             attributes[name] = list(reversed(attributes[name]))

@@ -1,16 +1,20 @@
 """Stubs of what plugins register, for type checkers and editors.
 
 Modules such as ``cntk.ops`` find registered names when they are asked for them, which no type checker sees.  Beside each such module lies
-a stub, ``_names.pyi``, that imports these names from where they are defined; the module imports it where ``TYPE_CHECKING`` holds.  Stubs in
-the package have the names of built-in plugins.  A partial stub package, ``cntk-stubs``, replaces them by those of all that is installed.
+a stub, ``_names.pyi``, that imports these names from where they are defined; the module imports it where ``TYPE_CHECKING`` holds.  Built-in
+learners are declared there, since their source does not tell checkers that options may be given by position.  Stubs in the package have
+the names of built-in plugins.  A partial stub package, ``cntk-stubs``, replaces them by those of all that is installed.
 """
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from textwrap import indent
+from typing import Any, NamedTuple
 
 from cntk.core.extension import plugins
 from cntk.core.extension.plugins import DISTRIBUTION
@@ -19,6 +23,13 @@ from cntk.core.extension.registry import Registry
 HEADING = "# Names that plugins register, for editors and type checkers; made by: "
 OF_PACKAGE = "make stubs"
 OF_ALL = "cntk stubs"
+TYPES_OF_LEARNERS = [
+    "from collections.abc import Iterable",
+    "from cntk.core.graph.variable import Parameter",
+    "from cntk.learners.learner import Learner",
+    "from cntk.learners.schedules import ScheduleLike",
+]
+"""Imports of the types in declarations of learners."""
 
 
 class Namespace(NamedTuple):
@@ -70,7 +81,8 @@ def stubs(made_by: str, wanted: Callable[[Registry, str], bool]) -> dict[str, st
     >>> print(stubs(OF_PACKAGE, is_built_in)["learners/_names.pyi"])
     # Names that plugins register, for editors and type checkers; made by: make stubs
     <BLANKLINE>
-    from cntk.learners.adadelta_learner import adadelta as adadelta
+    ...
+    from cntk.learners.universal_learner import universal as universal
     ...
     """
     return {"_names.pyi": _root(made_by), **{space.file: _text(made_by, space, wanted) for space in NAMESPACES}}
@@ -103,12 +115,32 @@ def _root(made_by: str) -> str:
 
 
 def _text(made_by: str, space: Namespace, wanted: Callable[[Registry, str], bool]) -> str:
-    names = {name: space.registry.origin(registered) for name, registered in space.names() if wanted(space.registry, registered)}
-    lines = sorted(_line(name, origin) for name, origin in names.items())
+    names = {name: registered for name, registered in space.names() if wanted(space.registry, registered)}
+    declared = {name: text for name, registered in names.items() if (text := _declaration(space.registry, registered))}
+    lines = sorted(_line(name, space.registry.origin(registered)) for name, registered in names.items() if name not in declared)
     imported, unknown = ([line for line in lines if line.startswith("from ") is is_import] for is_import in (True, False))
-    body = [*(["from typing import Any", ""] if unknown else []), *imported, *unknown, *([""] if lines else [])]
+    types = [*(["from typing import Any"] if unknown else []), *(TYPES_OF_LEARNERS if declared else [])]
+    body = [*types, *([""] if types else []), *imported, *unknown, *([""] if lines else []), *declared.values()]
     listed = ["__all__ = [", *(f'    "{name}",' for name in names), "]"] if names else ["__all__: list[str] = []"]
     return "\n".join([HEADING + made_by, "", *body, *listed]) + "\n"
+
+
+def _declaration(registry: Registry, name: str) -> str:
+    """The declaration of a built-in learner that takes the options of all learners; empty for anything else."""
+    function = registry.get(name) if registry is plugins.learners and is_built_in(registry, name) else None
+    if function is None or not hasattr(function, "__signature__"):
+        return ""
+    signature = inspect.signature(function)
+    arguments = [f"    {one.name}: {one.annotation}{_default(one.default)},\n" for one in signature.parameters.values()]
+    text = indent(f'"""{inspect.getdoc(function)}\n"""', "    ")
+    return f"def {name}(\n{''.join(arguments)}) -> {signature.return_annotation}:\n{text}\n"
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return ""
+    is_short = value is None or (isinstance(value, (bool, int, float)) and math.isfinite(value))
+    return f" = {value!r}" if is_short else " = ..."
 
 
 def _line(name: str, origin: str) -> str:

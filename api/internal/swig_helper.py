@@ -21,7 +21,10 @@ def typemap(f: F) -> F:
 
 
 def map_if_possible(obj: Any) -> None:
-    """Cast an engine object in place; nothing is to be cast here."""
+    """Cast an engine object in place; nothing is to be cast here.
+
+    >>> C.internal.map_if_possible(C.input_variable(2))
+    """
 
 
 __all__ = ["map_if_possible", "typemap"]

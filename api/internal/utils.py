@@ -25,6 +25,11 @@ def get_data_type(*args: Any) -> Any:
 
     Raises:
         ValueError: an array does not hold floating-point numbers, or a function has several outputs.
+
+    >>> C.internal.utils.get_data_type(C.parameter(2), np.ones(2, np.float64))
+    <class 'numpy.float32'>
+    >>> C.internal.utils.get_data_type(3, np.ones(2, np.float64))
+    <class 'numpy.float64'>
     """
     declared: list[Any] = []
     held: list[Any] = []
@@ -65,6 +70,9 @@ def map_function_arguments(params: Sequence[K], params_dict: Mapping[str, K], *a
     Raises:
         TypeError: a wrong number of arguments, or an unknown name.
         SyntaxError: an argument is given by position and by name.
+
+    >>> C.internal.utils.map_function_arguments(['x', 'y'], {'x': 'x', 'y': 'y'}, 1, y=2)
+    {'x': 1, 'y': 2}
     """
     found = dict(zip(params, args, strict=False))
     for name, value in kwargs.items():
@@ -95,6 +103,11 @@ def eval(
 
     Returns:
         Values by output; gradients by variable, or None.
+
+    >>> x = C.input_variable(1, needs_gradient=True)
+    >>> values, gradients = C.internal.utils.eval(C.square(x), {x: np.float32([[3]])}, np.float32, backward_pass=True)
+    >>> [*values.values()], gradients[x]
+    ([array([[9.]], dtype=float32)], array([[6.]], dtype=float32))
     """
     if not backward_pass:
         return op.forward(arguments, op.outputs, None, device=device)[1], None

@@ -50,6 +50,14 @@ class MinibatchSource(Displayed):
         RuntimeError: limits, windows or modes that exclude each other, streams of one name, data that is missing or of another format.
         ValueError: no deserializer, or a user's among others.
         TypeError: something that is not a deserializer.
+
+    >>> points = C.io.NumpyDeserializer({'x': np.arange(6, dtype=np.float32).reshape(3, 2)})
+    >>> source = C.io.MinibatchSource(points, randomize=False, max_sweeps=1)
+    >>> x = C.input_variable(2)
+    >>> while minibatch := source.next_minibatch(2, {x: source.streams.x}):
+    ...     print(C.reduce_sum(x).eval(minibatch), minibatch[x].sweep_end)
+    [1. 5.] False
+    [9.] True
     """
 
     @checked
@@ -155,6 +163,12 @@ class MinibatchSource(Displayed):
         Raises:
             ValueError: a size or a partition that is none.
             RuntimeError: the data cannot be read.
+
+        >>> points = C.io.NumpyDeserializer({'x': np.arange(4, dtype=np.float32)})
+        >>> source = C.io.MinibatchSource(points, randomize=False, max_sweeps=1)
+        >>> [data] = source.next_minibatch(3).values()
+        >>> data.num_samples, data.asarray().ravel().tolist(), data.end_of_sweep
+        (3, [0.0, 1.0, 2.0], False)
         """
         try:
             size = operator.index(minibatch_size_in_samples)
@@ -189,6 +203,13 @@ class MinibatchSource(Displayed):
 
         Raises:
             ValueError: it is not a state of such a source.
+
+        >>> points = C.io.NumpyDeserializer({'x': np.arange(4, dtype=np.float32)})
+        >>> source = C.io.MinibatchSource(points, randomize=False)
+        >>> first, state, second = source.next_minibatch(2), source.get_checkpoint_state(), source.next_minibatch(2)
+        >>> source.restore_from_checkpoint(state)
+        >>> source.next_minibatch(2)[source.streams.x].asarray().ravel().tolist()
+        [2.0, 3.0]
         """
         self._reader.state = checkpoint
 

@@ -71,7 +71,15 @@ def RNNUnit(
     enable_self_stabilization: bool = default_override_or(False),
     name: str = "",
 ) -> Function:
-    """The old name of :func:`RNNStep`."""
+    """The old name of :func:`RNNStep`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter('always')
+    ...     step = C.layers.RNNUnit(3)
+    >>> print(said[0].message)
+    RNNUnit is the old name of RNNStep
+    """
     warn_user("RNNUnit is the old name of RNNStep", DeprecationWarning)
     activation = get_default_override(RNNUnit, activation=activation)
     init = get_default_override(RNNUnit, init=init)

@@ -96,7 +96,14 @@ class Sequence(metaclass=SequenceMeta):
 
 
 class SequenceOverMeta(type):
-    """Makes ``SequenceOver[axis]`` denote a kind of sequences."""
+    """Makes ``SequenceOver[axis]`` denote a kind of sequences.
+
+    >>> from cntk.layers.typing import SequenceOver, SequenceOverMeta, Tensor
+    >>> isinstance(SequenceOver, SequenceOverMeta)
+    True
+    >>> print(SequenceOver[C.Axis('source')][Tensor[2]])
+    SequenceOver[source][Tensor[2]]
+    """
 
     __iter__ = None
 

@@ -36,6 +36,12 @@ def find_by_name(node: Any, node_name: str, depth: int = 0) -> Any:
 
     Raises:
         ValueError: *node_name* is not a string, or several nodes have it.
+
+    >>> z = C.layers.Dense(3, name='hidden')(C.input_variable(2))
+    >>> C.logging.find_by_name(z, 'hidden').op_name
+    'Dense'
+    >>> C.logging.find_by_name(z, 'W'), C.logging.find_by_name(z, 'other')
+    (Parameter('W', [], [2 x 3]), None)
     """
     return graph.find_by_name(node, node_name, depth)
 
@@ -58,6 +64,10 @@ def find_by_uid(node: Any, node_uid: str, depth: int = 0) -> Any:
 
     Raises:
         ValueError: *node_uid* is not a string.
+
+    >>> x = C.input_variable(2, name='x')
+    >>> C.logging.find_by_uid(C.relu(x), x.uid)
+    Input('x', [#], [2])
     """
     return graph.find_by_uid(node, node_uid, depth)
 

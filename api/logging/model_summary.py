@@ -30,6 +30,11 @@ class Layer(NamedTuple):
         shape: static shapes of its results, with ``batch`` and ``sequence`` for dynamic axes.
         parameters: by path those that no layer before it has.
         flop: floating-point operations for a sample, of one step if it is a sequence; None where they are not known or not asked for.
+
+    >>> z = C.layers.Dense(3, name='hidden')(C.input_variable(2))
+    >>> [layer] = C.logging.model_summary.layers_of(z)
+    >>> layer.path, layer.kind, layer.shape, layer.size
+    ('hidden', 'Dense', '[batch, 3]', 9)
     """
 
     path: str
@@ -119,6 +124,10 @@ def layers_of(function: Function, operations: bool = True) -> list[Layer]:
     Args:
         function: the function.
         operations: whether to count them, for which the function is evaluated.
+
+    >>> z = C.layers.Sequential([C.layers.Dense(3, activation=C.relu), C.layers.Dense(1)])(C.input_variable(2))
+    >>> [(layer.path, layer.size, layer.flop) for layer in C.logging.model_summary.layers_of(z)]
+    [('Dense', 9, 18), ('Dense_1', 4, 7)]
     """
     flop = _operations(function) if operations else None
     paths = NodePaths(function)

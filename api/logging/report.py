@@ -10,7 +10,11 @@ from cntk.core.graph.function import Function
 
 
 class TraceLevel(IntEnum):
-    """How much programs print while they run."""
+    """How much programs print while they run.
+
+    >>> C.logging.TraceLevel.Info > C.logging.TraceLevel.Warning
+    True
+    """
 
     Error = 0
     Warning = 1
@@ -27,6 +31,11 @@ def set_trace_level(value: TraceLevel | int) -> None:
 
     Raises:
         ValueError: *value* is not a level.
+
+    >>> C.logging.set_trace_level(C.logging.TraceLevel.Error)
+    >>> C.logging.get_trace_level()
+    0
+    >>> C.logging.set_trace_level(C.logging.TraceLevel.Warning)
     """
     _level.value = TraceLevel(value)
 

@@ -60,6 +60,13 @@ def save_model(
         TypeError: *cntk_model* is not a function.
         ValueError: an output is unknown or has no batch axis, shapes are not known yet, or a user function is of the main module.
         mlflow.MlflowException: the folder is not empty, or the example does not fit the signature.
+
+    >>> import cntk.mlflow, mlflow                                              # doctest: +SKIP
+    >>> z = C.layers.Dense(2, init=1)(C.input_variable(3, name='x'))            # doctest: +SKIP
+    >>> cntk.mlflow.save_model(z, 'model')                                      # doctest: +SKIP
+    >>> data = {'x': np.ones((1, 3), np.float32)}                               # doctest: +SKIP
+    >>> mlflow.pyfunc.load_model('model').predict(data)                         # doctest: +SKIP
+    array([[3., 3.]], dtype=float32)
     """
     if not isinstance(cntk_model, Function):
         raise TypeError(f"cntk_model must be a function, got {type(cntk_model).__name__} {cntk_model!r:.80}")
@@ -110,6 +117,13 @@ def log_model(cntk_model: Function, name: str | None = None, registered_model_na
 
     Raises:
         ImportError, TypeError, ValueError: as :func:`save_model`.
+
+    >>> import cntk.mlflow, mlflow                                              # doctest: +SKIP
+    >>> z = C.layers.Dense(2, name='z')(C.input_variable(3, name='x'))          # doctest: +SKIP
+    >>> with mlflow.start_run():                                                # doctest: +SKIP
+    ...     info = cntk.mlflow.log_model(z, 'scores')
+    >>> cntk.mlflow.load_model(info.model_uri).arguments                        # doctest: +SKIP
+    (Input('x', [#], [3]),)
     """
     return mlflow_module("mlflow.models").Model.log(
         artifact_path=None,
@@ -131,6 +145,12 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Function:
     Raises:
         ImportError: MLflow is not installed.
         ValueError: the model is no function of CNTK.
+
+    >>> import cntk.mlflow                                                      # doctest: +SKIP
+    >>> z = C.layers.Dense(2)(C.input_variable(3, name='x'))                    # doctest: +SKIP
+    >>> cntk.mlflow.save_model(z, 'model')                                      # doctest: +SKIP
+    >>> cntk.mlflow.load_model('model').arguments                               # doctest: +SKIP
+    (Input('x', [#], [3]),)
     """
     pyfunc = mlflow_module("mlflow.pyfunc")
     loaded = pyfunc.load_model(str(model_uri), dst_path=dst_path)

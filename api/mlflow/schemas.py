@@ -28,6 +28,16 @@ def model_signature(function: Function, lengths: bool = True, sparse: str = "den
     Raises:
         ImportError: MLflow is not installed.
         ValueError: *sparse* is something else, or a type is not known yet.
+
+    >>> import cntk.mlflow                                                      # doctest: +SKIP
+    >>> z = C.layers.Dense(2, name='z')(C.input_variable(3, name='x'))          # doctest: +SKIP
+    >>> print(cntk.mlflow.model_signature(z))                                   # doctest: +SKIP
+    inputs:
+      ['x': Tensor('float32', (-1, 3))]
+    outputs:
+      ['z': Tensor('float32', (-1, 2))]
+    params:
+      None
     """
     if sparse not in SPARSE:
         raise ValueError(f"sparse must be 'dense' or 'indices', got {sparse!r}")

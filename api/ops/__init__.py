@@ -73,7 +73,15 @@ def input(
     dynamic_axes: AxesLike = BATCH,
     name: str = "",
 ) -> Input:
-    """The old name of :func:`input_variable`."""
+    """The old name of :func:`input_variable`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter('always')
+    ...     x = C.input(3, name='x')
+    >>> x, str(said[0].message)
+    (Input('x', [#], [3]), 'input is the old name of input_variable')
+    """
     warn_user("input is the old name of input_variable", DeprecationWarning)
     return input_variable(shape, dtype, needs_gradient, is_sparse, dynamic_axes, name)
 

@@ -52,7 +52,15 @@ def input(
     sequence_axis: Axis | None = None,
     name: str = "",
 ) -> Input:
-    """The old name of :func:`input_variable`."""
+    """The old name of :func:`input_variable`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter('always')
+    ...     x = C.sequence.input(3, name='x')
+    >>> x, str(said[0].message)
+    (Input('x', [#, *], [3]), 'sequence.input is the old name of sequence.input_variable')
+    """
     warn_user("sequence.input is the old name of sequence.input_variable", DeprecationWarning)
     return input_variable(shape, dtype, needs_gradient, is_sparse, sequence_axis, name)
 

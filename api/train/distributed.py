@@ -31,6 +31,15 @@ class DistributedLearner(LearnerInterface):
 
     Raises:
         TypeError: *learner* is none, or another distributed learner.
+
+    >>> x, y = C.input_variable(1), C.input_variable(1)
+    >>> z = x * C.parameter(1)
+    >>> learner = C.data_parallel_distributed_learner(C.sgd(z.parameters, C.learning_parameter_schedule_per_sample(0.5)))
+    >>> trainer = C.Trainer(z, C.squared_error(z, y), learner)
+    >>> trainer.train_minibatch({x: [[1]], y: [[1]]})
+    True
+    >>> isinstance(learner, C.DistributedLearner), learner.total_number_of_samples_seen, learner.communicator().num_workers()
+    (True, 1, 1)
     """
 
     def __init__(self, learner: Learner, strategy: Strategy, distributed_after: int = 0) -> None:

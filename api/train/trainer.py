@@ -98,6 +98,13 @@ class Trainer(Displayed):
 
         Raises:
             ValueError: data that does not fit the inputs.
+
+        >>> x, w = C.input_variable(1), C.parameter(1)
+        >>> trainer = C.Trainer(None, C.squared_error(x * w, 1), C.sgd([w], C.learning_parameter_schedule_per_sample(0.25)))
+        >>> trainer.train_minibatch({x: np.ones((2, 1), np.float32)})
+        True
+        >>> trainer.previous_minibatch_loss_average, w.value
+        (1.0, array([1.], dtype=float32))
         """
         try:
             extra = {} if outputs is None else wanted(outputs)
@@ -147,6 +154,13 @@ class Trainer(Displayed):
 
         Raises:
             ValueError: the criterion has no metric.
+
+        >>> x, y = C.input_variable(2), C.input_variable(2)
+        >>> z = x + C.parameter(2)
+        >>> criterion = C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)
+        >>> trainer = C.Trainer(z, criterion, C.sgd(z.parameters, 0.1))
+        >>> trainer.test_minibatch({x: np.float32([[1, 0], [3, 2]]), y: np.float32([[1, 0], [0, 1]])})
+        0.5
         """
         try:
             self._criterion.require_metric()
@@ -216,6 +230,19 @@ class Trainer(Displayed):
         Raises:
             TypeError: *external_state* holds something else.
             OSError: a file cannot be written.
+
+        >>> import os, tempfile
+        >>> x, w = C.input_variable(1), C.parameter(1)
+        >>> trainer = C.Trainer(x * w, C.squared_error(x * w, 1), C.adam([w], 0.1, 0.9))
+        >>> ones = np.ones((2, 1), np.float32)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trained = trainer.train_minibatch({x: ones})
+        ...     trainer.save_checkpoint(os.path.join(folder, 'checkpoint'))
+        ...     trained, first = trainer.train_minibatch({x: ones}), w.value
+        ...     state = trainer.restore_from_checkpoint(os.path.join(folder, 'checkpoint'))
+        ...     trained, again = trainer.train_minibatch({x: ones}), w.value
+        >>> bool(first == again)
+        True
         """
         self._state.save(filename, {} if external_state is None else external_state)
 

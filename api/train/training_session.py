@@ -101,6 +101,17 @@ class TrainingSession:
         ValueError: there is no trainer, no source or no mapping, a size or frequency is none, a source never ends, or no checkpoint can
             hold the model.
         TypeError: an operator of the model has an argument, or a user function a state, that no checkpoint can hold.
+
+    >>> x, w = C.input_variable(1), C.parameter(1)
+    >>> loss = C.squared_error(x * w, 1)
+    >>> trainer = C.Trainer(None, loss, C.sgd([w], C.learning_parameter_schedule_per_sample(0.25)))
+    >>> class Announced(C.train.TrainingSession):
+    ...     def on_minibatch_end(self):
+    ...         print(trainer.total_number_of_samples_seen, w.value)
+    >>> ones = np.ones((2, 1), np.float32)
+    >>> Announced(trainer, (ones,), 1, None, 2, None, None, None, None).train()
+    1 [0.5]
+    2 [0.75]
     """
 
     def __init__(

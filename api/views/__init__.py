@@ -27,7 +27,13 @@ __all__ = ["bundle_of", "view_of"]
 
 @singledispatch
 def view_of(item: Any) -> View:
-    """The view of an object, by its class; of a class without one, its ``repr``."""
+    """The view of an object, by its class; of a class without one, its ``repr``.
+
+    >>> from cntk.views import view_of
+    >>> print(view_of(C.parameter(2, name='w')).text)
+    Parameter('w', [], [2])
+    [0. 0.]
+    """
     return View(repr(item))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-FLOAT_TYPES = (np.float16, np.float32, np.float64)
+FLOAT_TYPES: tuple[type[np.floating[Any]], ...] = (np.float16, np.float32, np.float64)
 """NumPy's."""
 
 _SINGLE = np.dtype(np.float32)

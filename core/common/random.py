@@ -24,24 +24,52 @@ _lock = ForkSafeLock()
 
 
 def set_fixed_random_seed(seed: int) -> None:
-    """Choose *seed* wherever a seed is chosen from now on: parameters of one shape and initialiser become equal."""
+    """Choose *seed* wherever a seed is chosen from now on: parameters of one shape and initialiser become equal.
+
+    >>> C.cntk_py.set_fixed_random_seed(1)
+    >>> first, second = (C.parameter(3, init=C.uniform(1)) for _ in range(2))
+    >>> np.array_equal(first.value, second.value)
+    True
+    """
     with _lock:
         seed_is_fixed.value, next_seed.value = True, int(seed)
 
 
 def reset_random_seed(seed: int) -> None:
-    """Choose *seed* next and count up from there: what a program draws repeats from run to run."""
+    """Choose *seed* next and count up from there: what a program draws repeats from run to run.
+
+    >>> C.cntk_py.reset_random_seed(1)
+    >>> first, second = (C.parameter(3, init=C.uniform(1)) for _ in range(2))
+    >>> C.cntk_py.reset_random_seed(1)
+    >>> again = C.parameter(3, init=C.uniform(1))
+    >>> np.array_equal(first.value, second.value), np.array_equal(first.value, again.value)
+    (False, True)
+    """
     with _lock:
         seed_is_fixed.value, next_seed.value = False, int(seed)
 
 
 def get_random_seed() -> int:
-    """The seed that is chosen next."""
+    """The seed that is chosen next.
+
+    >>> C.cntk_py.reset_random_seed(7)
+    >>> parameter = C.parameter(2, init=C.uniform(1))
+    >>> C.cntk_py.get_random_seed()
+    8
+    """
     return next_seed.value
 
 
 def is_random_seed_fixed() -> bool:
-    """Whether every choice gives the same seed, as after :func:`set_fixed_random_seed`."""
+    """Whether every choice gives the same seed, as after :func:`set_fixed_random_seed`.
+
+    >>> C.cntk_py.reset_random_seed(7)
+    >>> C.cntk_py.is_random_seed_fixed()
+    False
+    >>> C.cntk_py.set_fixed_random_seed(7)
+    >>> C.cntk_py.is_random_seed_fixed()
+    True
+    """
     return seed_is_fixed.value
 
 
@@ -50,6 +78,10 @@ def generate_random_seed(per_worker: bool = False) -> int:
 
     Args:
         per_worker: whether the workers of a distributed training choose different ones, unless the seed is fixed.
+
+    >>> C.cntk_py.reset_random_seed(7)
+    >>> C.cntk_py.generate_random_seed(), C.cntk_py.generate_random_seed()
+    (7, 8)
     """
     with _lock:
         seed = next_seed.value

@@ -62,6 +62,19 @@ class Backend(Protocol):
     others; ``for_tests``, which is True if it is used only when it is asked for by name; ``needs()``, which returns the pieces that it
     computes with, each a :class:`Need`, whether it can be used or not; and ``fewest_for_learners``, the number of elements of parameters
     from which on a learner's kernel is used, if it is not that of the host.
+
+    >>> from cntk.extend import Backend, NumpyBackend
+    >>> class Counting(NumpyBackend):
+    ...     name = 'counting'
+    ...     allocated = 0
+    ...
+    ...     def allocate(self, nbytes):
+    ...         self.allocated += nbytes
+    ...         return super().allocate(nbytes)
+    >>> backend: Backend = Counting()
+    >>> memory = backend.allocate(backend.nbytes((2, 3), np.float32))
+    >>> backend.allocated, backend.view(memory, 0, (2, 3), np.float32).shape
+    (24, (2, 3))
     """
 
     name: str

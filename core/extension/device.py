@@ -16,7 +16,12 @@ from .backend import Backend
 
 
 class DeviceKind(IntEnum):
-    """The two kinds of device; a backend's ``kind`` is one of them, or its number."""
+    """The two kinds of device; a backend's ``kind`` is one of them, or its number.
+
+    >>> device = C.device.cpu()
+    >>> device.type() == C.device.DeviceKind.CPU
+    True
+    """
 
     CPU = 0
     GPU = 1
@@ -73,6 +78,12 @@ class DeviceDescriptor:
         kind: kind of the device.
         device_id: its number.
         name: name of the backend; that of the CPU, or of the GPUs that there are, where it is left out.
+
+    >>> device = C.device.cpu()
+    >>> print(device, device.id(), device.type())
+    CPU 0 DeviceKind.CPU
+    >>> C.relu(C.input_variable(2)).eval([[-1, 1]], device=device)
+    array([[0., 1.]], dtype=float32)
     """
 
     __slots__ = ("_backend", "_id", "_kind", "_name")
@@ -144,7 +155,11 @@ def device_of(backend: Backend) -> DeviceDescriptor:
 
 
 def cpu() -> DeviceDescriptor:
-    """The CPU."""
+    """The CPU.
+
+    >>> C.parameter(2, device=C.device.cpu()).value
+    array([0., 0.], dtype=float32)
+    """
     return _CPU
 
 
@@ -155,6 +170,11 @@ def gpu(device_id: int) -> DeviceDescriptor:
     Raises:
         TypeError: *device_id* is no whole number.
         ValueError: there is no such GPU, or nothing installed can compute on it; the message says which.
+
+    >>> has_gpu = C.device.all_devices()[0].type() == C.device.DeviceKind.GPU
+    >>> device = C.device.gpu(0) if has_gpu else C.device.cpu()
+    >>> C.parameter(2, device=device).value
+    array([0., 0.], dtype=float32)
     """
     if not hasattr(device_id, "__index__"):
         raise TypeError(f"gpu: device_id must be a whole number, got {type(device_id).__name__} {device_id!r:.80}")
@@ -167,14 +187,23 @@ def gpu(device_id: int) -> DeviceDescriptor:
 
 
 def all_devices() -> tuple[DeviceDescriptor, ...]:
-    """Every usable device of every backend, GPUs first and the CPU last; without those of backends for tests only."""
+    """Every usable device of every backend, GPUs first and the CPU last; without those of backends for tests only.
+
+    >>> C.device.all_devices()[-1]
+    CPU
+    """
     listed = [backend for backend in _usable() if not getattr(backend, "for_tests", False)]
     found = [device(backend.name, number) for backend in listed for number in range(backend.device_count())]
     return tuple(sorted(found, key=lambda one: (one.type() != DeviceKind.GPU, one == _CPU)))
 
 
 def use_default_device() -> DeviceDescriptor:
-    """The process-wide default device, which cannot be changed from now on."""
+    """The process-wide default device, which cannot be changed from now on.
+
+    >>> device = C.device.use_default_device()
+    >>> C.device.try_set_default_device(device)
+    True
+    """
     switches.default_device_is_in_use.value = True
     return _default()
 
@@ -185,6 +214,11 @@ def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_
 
     Raises:
         TypeError: what is given is no device.
+
+    >>> C.device.try_set_default_device(C.device.all_devices()[-1])
+    True
+    >>> C.device.use_default_device()
+    CPU
     """
     require_device("try_set_default_device", new_default_device)
     if new_default_device in switches.excluded_devices.value or (acquire_device_lock and new_default_device.type() == DeviceKind.CPU):
@@ -202,6 +236,11 @@ def set_excluded_devices(excluded_devices: Iterable[DeviceDescriptor]) -> None:
 
     Raises:
         TypeError: one of those given is no device.
+
+    >>> gpus = [device for device in C.device.all_devices() if device.type() == C.device.DeviceKind.GPU]
+    >>> C.device.set_excluded_devices(gpus)
+    >>> C.device.use_default_device()
+    CPU
     """
     excluded = tuple(excluded_devices)
     for one in excluded:
@@ -256,6 +295,13 @@ def get_gpu_properties(device: DeviceDescriptor) -> Any:
     Raises:
         TypeError: what is given is no device.
         ValueError: the device is not a GPU.
+
+    >>> gpus = [device for device in C.device.all_devices() if device.type() == C.device.DeviceKind.GPU]
+    >>> memory = {str(device): C.device.get_gpu_properties(device).total_memory for device in gpus}
+    >>> C.device.get_gpu_properties(C.device.cpu())
+    Traceback (most recent call last):
+        ...
+    ValueError: get_gpu_properties: CPU is not a GPU
     """
     require_device("get_gpu_properties", device)
     if device.type() != DeviceKind.GPU:

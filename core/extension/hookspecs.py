@@ -21,7 +21,16 @@ class Register(Protocol):
 
 
 class Command(Protocol):
-    """A command of the ``cntk`` program; the first line of its docstring shows in ``cntk --help``."""
+    """A command of the ``cntk`` program; the first line of its docstring shows in ``cntk --help``.
+
+    >>> from cntk.extend import Command
+    >>> def greet(arguments):
+    ...     '''Greet someone.'''
+    ...     print('Hello', *arguments)
+    >>> command: Command = greet
+    >>> command(['world'])
+    Hello world
+    """
 
     def __call__(self, arguments: list[str], /) -> int | None:
         """Run it with the arguments behind its name; gives the exit status, None for 0."""

@@ -21,6 +21,32 @@ class Kernel(Protocol):
     ``recordable = True`` gives a device the same work whenever it is called with the same arrays, and takes index arrays from ``ctx.index``
     and ``ctx.index_from`` alone, in ``forward`` and ``backward``.  ``recordable_sparse = True`` says besides that the work is the same for
     sparse operands of as many rows whose arrays begin at the same places, whatever they hold and however many entries there are.
+
+    >>> from cntk.extend import Elementwise, Kernel, hookimpl, register_plugin, unregister_plugin
+    >>> class Cube(Elementwise):
+    ...     op_name = 'Cube'
+    ...
+    ...     @staticmethod
+    ...     def formula(x):
+    ...         return x * x * x
+    >>> class CubeKernel:
+    ...     @staticmethod
+    ...     def forward(op, ctx, out, x):
+    ...         print('forward of', out.shape)
+    ...         ctx.xp.power(x, 3, out=out)
+    ...
+    ...     @staticmethod
+    ...     def backward(op, ctx, grad, grads, out, x):
+    ...         ctx.xp.multiply(3 * x * x, grad, out=grads[0])
+    >>> class Plugin:
+    ...     @hookimpl
+    ...     def cntk_register_kernels(self, register):
+    ...         register(Cube, 'numpy', CubeKernel)
+    >>> register_plugin(Plugin(), 'cube')
+    >>> Cube()(C.input_variable(2)).eval([[2, 3]])
+    forward of (1, 2)
+    array([[ 8., 27.]], dtype=float32)
+    >>> unregister_plugin('cube')
     """
 
     def forward(self, op: Any, ctx: Context, out: Any, /, *inputs: Any) -> None:

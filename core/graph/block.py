@@ -160,7 +160,12 @@ def as_outputs(items: Any, expected: str = "expected a Variable or Function") ->
 
 
 def as_composite(root_function: Function, name: str = "") -> Composite:
-    """Wrap a primitive as a function of its own."""
+    """Wrap a primitive as a function of its own.
+
+    >>> z = C.relu(C.input_variable(2), name='y')
+    >>> z.is_composite, z.root_function.is_composite, C.as_composite(z.root_function).is_composite
+    (True, False, True)
+    """
     return Composite(root_function.root_function, name)
 
 

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
 
 class CloneMethod(Enum):
-    """How parameters are cloned."""
+    """How parameters are cloned.
+
+    >>> z = C.layers.Dense(1)(C.input_variable(2))
+    >>> for method in C.CloneMethod:
+    ...     copy = z.clone(method)
+    ...     print(method.name, len(copy.parameters), len(copy.constants), copy.W is z.W)
+    share 2 0 True
+    clone 2 0 False
+    freeze 0 2 False
+    """
 
     share = "share"
     """The clone has the same parameters."""
@@ -222,6 +231,11 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             RuntimeError: the operator has no such attribute, or it is not one of the two.
+
+        >>> noisy = C.dropout(C.input_variable(4), 0.5)
+        >>> noisy.set_attribute('dropoutRate', 0.25)
+        >>> noisy.root_function.attributes['dropoutRate']
+        0.25
         """
         if name not in ("dropoutRate", "rngSeed"):
             raise RuntimeError(f"set_attribute: '{name}' cannot be changed; only 'dropoutRate' and 'rngSeed' can")
@@ -245,11 +259,21 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             ValueError: several nodes have the name.
+
+        >>> z = C.layers.Dense(1)(C.relu(C.input_variable(2, name='x'), name='hidden'))
+        >>> print(z.find_by_name('hidden'))
+        hidden: ReLU(x: Tensor[2]) -> Tensor[2]
         """
         return graph.find_by_name(self, name, depth)
 
     def find_all_with_name(self, name: str, depth: int = 0) -> list[Any]:
-        """All nodes called *name* in this graph, to *depth* levels of blocks."""
+        """All nodes called *name* in this graph, to *depth* levels of blocks.
+
+        >>> x = C.input_variable(2, name='x')
+        >>> z = C.relu(C.relu(x, name='layer'), name='layer')
+        >>> [node.op_name for node in z.find_all_with_name('layer')]
+        ['ReLU', 'ReLU']
+        """
         return graph.find_all_with_name(self, name, depth)
 
     @answers
@@ -283,6 +307,14 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             ValueError: an unknown method, or shapes that are no longer compatible.
             TypeError: *substitutions* is not a dictionary.
+
+        >>> x = C.input_variable(2)
+        >>> features = C.layers.Dense(3, name='features')(x)
+        >>> z = C.layers.Dense(1)(features)
+        >>> other = C.input_variable(3)
+        >>> head = z.clone('share', {z.features: other})
+        >>> head.arguments == (other,), head.parameters == z.parameters[:2]
+        (True, True)
         """
         from .clone import clone
 
@@ -294,6 +326,11 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             ValueError: something is not a placeholder of this function.
+
+        >>> p, q = C.placeholder(), C.placeholder()
+        >>> x = C.input_variable(2)
+        >>> (p - q).replace_placeholders({p: x, q: 2 * x}).eval([[1, 2]])
+        array([[-1., -2.]], dtype=float32)
         """
         from .clone import replace_placeholders
 
@@ -306,6 +343,9 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             ValueError: there is not exactly one.
+
+        >>> (2 * C.placeholder()).replace_placeholder(C.input_variable(2)).eval([[1, 2]])
+        array([[2., 4.]], dtype=float32)
         """
         from .clone import open_placeholders
 
@@ -320,6 +360,11 @@ class Function(TensorOps, metaclass=_FunctionType):
 
         Raises:
             TypeError: a wrong number of types, or something that is not a type.
+
+        >>> layer = C.layers.Dense(1, init=1)
+        >>> layer.update_signature(3)
+        >>> layer.W.shape
+        (3, 1)
         """
         from .call import inputs_of_types
 
@@ -339,6 +384,10 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             TypeError: a wrong number of arguments, or an unknown one.
             SyntaxError: an argument is given by position and by name.
+
+        >>> x, y = C.input_variable(1, name='x'), C.input_variable(1, name='y')
+        >>> (x + y).argument_map(1, y=2)
+        {Input('x', [#], [1]): 1, Input('y', [#], [1]): 2}
         """
         from .call import argument_map
 
@@ -576,6 +625,16 @@ class Function(TensorOps, metaclass=_FunctionType):
         Raises:
             ValueError: there is no such file, or the function in it differs in more than these values.
             RuntimeError: the file is damaged.
+
+        >>> import os, tempfile
+        >>> w = C.parameter(2, init=1)
+        >>> z = C.input_variable(2) * w
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     z.save(os.path.join(folder, 'model.dnn'))
+        ...     w.value = np.float32([3, 4])
+        ...     z.restore(os.path.join(folder, 'model.dnn'))
+        >>> w.value
+        array([1., 1.], dtype=float32)
         """
         services.restore(self, filename)
 
@@ -593,6 +652,14 @@ class Function(TensorOps, metaclass=_FunctionType):
             ValueError: there is no such file.
             RuntimeError: it is damaged, or of another format.
             NotImplementedError: no plugin provides the format.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, 'model.dnn')
+        ...     C.tanh(C.input_variable(2, name='x'), name='y').save(path)
+        ...     model = C.load_model(path)
+        >>> print(model)
+        y: Tanh(x: Tensor[2]) -> Tensor[2]
         """
         loaded: Function = services.load(model, device, format)
         return loaded

@@ -25,7 +25,14 @@ def _op(name: str) -> Any:
 
 
 class TensorOps(Displayed):
-    """Arithmetic and indexing for everything that denotes one value of a graph."""
+    """Arithmetic and indexing for everything that denotes one value of a graph.
+
+    >>> x = C.input_variable(3)
+    >>> (2 * x[1:] - 1).eval([[1, 2, 3]])
+    array([[3., 5.]], dtype=float32)
+    >>> (np.float32([[1, 0, 2]]) @ C.reshape(x, (3, 1))).eval([[1, 2, 3]])
+    array([[[7.]]], dtype=float32)
+    """
 
     if TYPE_CHECKING:
         shape: Any

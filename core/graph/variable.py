@@ -48,6 +48,13 @@ class Variable(TensorOps):
         needs_gradient: whether gradients are wanted here (inputs, parameters) or pass through here (outputs).
         line: file and line where the user made it, for those that errors may have to speak of.
         in_block: whether it is an argument inside a block, which binds it to an outer variable.
+
+    >>> x = C.sequence.input_variable(3, name='x')
+    >>> x
+    Input('x', [#, *], [3])
+    >>> y = C.reduce_sum(x).output
+    >>> y.shape, y.dynamic_axes == x.dynamic_axes, y.is_output, y.owner.op_name
+    ((), True, True, 'ReduceElements')
     """
 
     kind = "Output"

@@ -40,5 +40,10 @@ def set_threads(number: int) -> None:
 
 
 def get_threads() -> int:
-    """The most threads that share the work of one call: one for each processor, unless :func:`set_threads` has said otherwise."""
+    """The most threads that share the work of one call: one for each processor, unless :func:`set_threads` has said otherwise.
+
+    >>> import cntk as C
+    >>> C.device.get_threads() >= 1
+    True
+    """
     return threads.max_threads()

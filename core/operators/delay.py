@@ -16,6 +16,12 @@ class Delay(Effect):
     Only a delay may close a cycle of a graph, which then runs step by step: :meth:`fill` is called before the steps, which are copied
     from one to the other, and :meth:`remember` behind them.  Outside a recurrence ``forward`` does it all.  An initial state on the batch
     axis alone is not repeated for each step.
+
+    >>> from cntk.extend import Delay
+    >>> x = C.sequence.input_variable(1)
+    >>> delay = C.sequence.past_value(x, time_step=2).root_function.op
+    >>> isinstance(delay, Delay), delay.steps_back
+    (True, 2)
     """
 
     @property

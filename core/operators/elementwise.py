@@ -26,6 +26,18 @@ class Elementwise(Broadcasting):
     summing gradients back over it, is done here.  They write ``forward`` and ``gradient`` as well where that is faster, or where there is
     no formula.  Arrays need not be contiguous, so that nothing may be written through a reshaped one.  Traits of a subclass's own are to
     say ``recordable=True`` as well, where that is so.
+
+    >>> from cntk.extend import Elementwise
+    >>> class Cube(Elementwise):
+    ...     op_name = 'Cube'
+    ...
+    ...     @staticmethod
+    ...     def formula(x):
+    ...         return x * x * x
+    >>> x = C.input_variable(2)
+    >>> cube = Cube()(x)
+    >>> cube.eval([[2, 3]]), cube.grad({x: [[2, 3]]}, wrt=[x])
+    (array([[ 8., 27.]], dtype=float32), array([[12., 27.]], dtype=float32))
     """
 
     passes_gradient: ClassVar[tuple[int, ...]] = ()

@@ -94,6 +94,21 @@ class Op(OpBase):
 
     Attributes given to the constructor become fields in snake case (``self.dropout_rate``) and show in
     ``Function.attributes`` in CNTK's camel case (``dropoutRate``).
+
+    >>> from cntk.extend import Op
+    >>> class Centred(Op):
+    ...     op_name = 'Centred'
+    ...
+    ...     def infer(self, x):
+    ...         return x.but()
+    ...
+    ...     def forward(self, ctx, out, x):
+    ...         ctx.xp.subtract(x, x.mean(axis=-1, keepdims=True), out=out)
+    ...
+    ...     def backward(self, ctx, grad, grads, out, x):
+    ...         self.forward(ctx, grads[0], grad)
+    >>> Centred()(C.input_variable(3)).eval([[1, 2, 6]])
+    array([[-2., -1.,  3.]], dtype=float32)
     """
 
     op_name: ClassVar[str] = ""

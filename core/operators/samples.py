@@ -67,6 +67,13 @@ def sample(
         sequences: which of the operands on the batch axis may have a sequence axis as well: ``'any'``, ``'all'`` if they do so together,
             or ``'none'``; calls with others must be refused.
         attributes: keyword arguments of the call.
+
+    >>> from cntk.extend import Operand, sample
+    >>> described = sample(Operand((2,), low=0.5, high=2), expected=lambda x: 1 / x)
+    >>> described.build(C.reciprocal, [C.input_variable(2)]).eval([[0.5, 2]])
+    array([[2. , 0.5]], dtype=float32)
+    >>> described.expected(np.array([0.5, 2]))
+    array([2. , 0.5])
     """
     made = [operand if isinstance(operand, Operand) else Operand(operand) for operand in operands]
     return Sample(made, attributes, call, expected, sequences)
@@ -79,6 +86,14 @@ def operator(*samples: Sample) -> Callable[[F], F]:
     """Mark a function as the public face of an operator, with the samples that the generic tests run.
 
     Its arguments are :func:`~cntk.core.types.arguments.checked`.
+
+    >>> from cntk.extend import operator, sample
+    >>> @operator(sample((2, 3), factor=3))
+    ... def scaled(x, factor, name=''):
+    ...     return C.element_times(x, factor, name=name)
+    >>> [described] = scaled.samples
+    >>> described.operands[0].shape, described.attributes
+    ((2, 3), {'factor': 3})
     """
 
     def mark(function: F) -> F:

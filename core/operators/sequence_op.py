@@ -17,6 +17,19 @@ class SequenceOp(Op):
     """An operator on sequences, or from and to the batch axis, that defines the layout of its result.
 
     If it overrides none of the three methods, that is the operands' layout.
+
+    >>> from cntk.extend import SequenceOp
+    >>> class Steps(SequenceOp):
+    ...     op_name = 'Steps'
+    ...     gradient_inputs = ()
+    ...
+    ...     def infer(self, x):
+    ...         return x.but(shape=())
+    ...
+    ...     def forward(self, ctx, out, x):
+    ...         out[...] = ctx.index(ctx.layout, 'step_of_row')
+    >>> Steps()(C.sequence.input_variable(1)).eval([[[5], [6], [7]], [[8], [9]]])
+    [array([0., 1., 2.], dtype=float32), array([0., 1.], dtype=float32)]
     """
 
     whole_sequences: ClassVar[bool] = False

@@ -33,7 +33,16 @@ PROGRAMS_KEPT = 32
 
 
 def set_checked_mode(enable: bool) -> None:
-    """Check every result for NaN from now on, and name the operator that made the first one."""
+    """Check every result for NaN from now on, and name the operator that made the first one.
+
+    >>> x = C.input_variable(1)
+    >>> C.debugging.set_checked_mode(True)
+    >>> (C.exp(x) * 0).eval([[1000]])
+    Traceback (most recent call last):
+        ...
+    ValueError: ElementTimes(...): produced NaN, first at index (0, 0) of its result of shape (1, 1) ...
+    >>> C.debugging.set_checked_mode(False)
+    """
     checked_mode.value = bool(enable)
 
 

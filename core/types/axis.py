@@ -115,7 +115,12 @@ class Axis:
 
     @staticmethod
     def new_unique_dynamic_axis(name: str) -> Axis:
-        """A new sequence axis called *name*, with a number appended when the name is taken."""
+        """A new sequence axis called *name*, with a number appended when the name is taken.
+
+        >>> source, target = (C.Axis.new_unique_dynamic_axis('steps') for _ in range(2))
+        >>> source == target, C.sequence.input_variable(2, sequence_axis=source).dynamic_axes[1] == source
+        (False, True)
+        """
         if name not in Axis._taken:
             return Axis(name)
         return Axis(next(f"{name}{n}" for n in itertools.count(1) if f"{name}{n}" not in Axis._taken))

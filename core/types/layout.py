@@ -33,6 +33,13 @@ class Layout:
         lengths: steps of each sequence in the user's order; None without a sequence axis.
         source: where steps were picked out of others, the row of the operand that each row is.
         continues: for each sequence the one of the previous minibatch that it continues, -1 if it is new; None without flags.
+
+    >>> from cntk.extend import Layout
+    >>> layout = Layout(3, [2, 3, 1])
+    >>> layout.rows, layout.order, layout.step_of_row
+    (6, array([1, 0, 2]), array([0, 0, 0, 1, 1, 2]))
+    >>> np.array(['b0', 'a0', 'c0', 'b1', 'a1', 'b2'])[layout.unpack_index]
+    array(['a0', 'a1', 'b0', 'b1', 'b2', 'c0'], dtype='<U2')
     """
 
     __slots__ = ("__dict__", "continues", "lengths", "rows", "samples", "source")

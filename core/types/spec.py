@@ -21,6 +21,13 @@ class Spec:
         dtype: NumPy scalar type; None while unknown.
         axes: dynamic axes, batch first; None while unknown, ``()`` for a value that is the same for every sample.
         sparse: whether data comes as CSR rows.
+
+    >>> from cntk.extend import Spec
+    >>> spec = C.sequence.input_variable((2, 3)).spec
+    >>> print(spec.but(shape=(6,)))
+    [#, *], [6]
+    >>> Spec().is_known, spec.is_known
+    (False, True)
     """
 
     shape: Shape | None = None
@@ -51,7 +58,12 @@ class Spec:
         return self.shape is not None and InferredDimension not in self.shape and self.dtype is not None and self.axes is not None
 
     def but(self, **changes: Any) -> Spec:
-        """The same spec with some fields changed; the result is dense unless *sparse* is set."""
+        """The same spec with some fields changed; the result is dense unless *sparse* is set.
+
+        >>> from cntk.extend import Spec
+        >>> print(C.input_variable((2, 3)).spec.but(shape=(6,)))
+        [#], [6]
+        """
         return Spec(**{"shape": self.shape, "dtype": self.dtype, "axes": self.axes, **changes})
 
     def __str__(self) -> str:

@@ -29,6 +29,13 @@ class VariableType:
         needs_gradient: whether gradients are computed for the variable.
         is_sparse: whether data comes as CSR rows.
         dynamic_axes: dynamic axes, batch first.
+
+    >>> from cntk.layers.typing import Tensor
+    >>> kind = Tensor[2]
+    >>> print(kind, kind.shape, list(kind.keys()))
+    Tensor[2] (2,) ['shape', 'is_sparse', 'dynamic_axes']
+    >>> C.input_variable(**kind)
+    Input('Input...', [#], [2])
     """
 
     shape: Shape | None = None

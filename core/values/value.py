@@ -53,6 +53,10 @@ class NDArrayView(SharedArrayMixin):
         Raises:
             TypeError: it is not an array.
             ValueError: its element type is not float16, bfloat16, float32 or float64.
+
+        >>> C.NDArrayView.from_dense(np.float32([[1, 2], [3, 4]])).asarray()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
         """
         np_array = as_data("NDArrayView.from_dense", np_array)
         if not isinstance(np_array, np.ndarray):
@@ -323,6 +327,14 @@ class Value(SharedArrayMixin):
 
         Raises:
             ValueError: *batch* is no such list, a number is not a class, or the numbers do not fill samples of the shape.
+
+        >>> value = C.Value.one_hot([[0, 2], [1]], num_classes=3)
+        >>> value.is_sparse, value.shape
+        (True, (2, 2, 3))
+        >>> x = C.sequence.input_variable(3, is_sparse=True)
+        >>> C.times(x, np.array([[1], [2], [3]], np.float32)).eval({x: value})
+        [array([[1.],
+               [3.]], dtype=float32), array([[2.]], dtype=float32)]
         """
         shape = as_shape(num_classes)
         if not shape or shape[-1] < 1:
@@ -405,6 +417,10 @@ class Value(SharedArrayMixin):
 
         Raises:
             AttributeError: all sequences are equally long, so that nothing is padded.
+
+        >>> C.Value.create(C.sequence.input_variable(1), [np.float32([[1], [2]]), np.float32([[3]])]).mask
+        array([[2, 1],
+               [2, 0]], dtype=int8)
         """
         if self._lengths is None or (len(set(self._lengths)) == 1 and self.seq_starts is None):
             raise AttributeError("this Value has no mask: none of its sequences is padded")
@@ -418,6 +434,10 @@ class Value(SharedArrayMixin):
 
         Raises:
             ValueError: the value is sparse and *variable* is missing.
+
+        >>> value = C.Value.create(C.sequence.input_variable(1), [np.float32([[1], [2]]), np.float32([[3]])])
+        >>> value.shape, [sequence.tolist() for sequence in value.as_sequences()]
+        ((2, 2, 1), [[[1.0], [2.0]], [[3.0]]])
         """
         if self.is_sparse and variable is None:
             raise ValueError("as_sequences: for a sparse Value give the variable it is meant for")

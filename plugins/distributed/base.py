@@ -120,6 +120,18 @@ class Strategy:
             its ``values`` are the parameters' in the type that it computes in, and ``take_values`` sets them.
         transport: carries data between the workers.
         averages_models: whether workers learn from their own samples and have different parameters from time to time.
+
+    >>> from cntk.extend import Strategy, Transport
+    >>> class Summing(Strategy):
+    ...     def update(self, gradients, minibatch):
+    ...         for gradient in gradients:
+    ...             self.transport.sum(gradient)
+    ...         return self.learner.update_arrays(gradients, minibatch.samples, minibatch.ends_sweep)
+    >>> x, w = C.input_variable(1), C.parameter(1)
+    >>> learner = C.sgd([w], C.learning_parameter_schedule_per_sample(0.5))
+    >>> trainer = C.Trainer(x * w, x * w, C.DistributedLearner(learner, Summing(learner, Transport())))
+    >>> trainer.train_minibatch({x: [[2]]}), w.value
+    (True, array([-1.], dtype=float32))
     """
 
     averages_models: ClassVar[bool] = False

@@ -19,6 +19,22 @@ class Format(Protocol):
     device)``, where a file is better read in parts than as a whole; ``write_files(function, path, external, **options)``, where a model
     may be several files, which gives their paths and pieces, the model's own last; and ``described(data, source)``, which gives lines
     about a file, for ``cntk show`` to print before the function's layers.
+
+    >>> from cntk.extend import Format, hookimpl, register_plugin, unregister_plugin
+    >>> class Values:
+    ...     '''Files that have the values of parameters, as text.'''
+    ...     def recognises(self, data):
+    ...         return False
+    ...
+    ...     def write(self, function):
+    ...         return (f'{p.name} {p.value.tolist()}'.encode() for p in function.parameters)
+    ...
+    ...     def read(self, data, device, source):
+    ...         raise ValueError(f'{source} has no function')
+    >>> format: Format = Values()
+    >>> z = C.layers.Dense(2, init=1)(C.input_variable(1))
+    >>> b', '.join(format.write(z))
+    b'W [[1.0, 1.0]], b [0.0, 0.0]'
     """
 
     def recognises(self, data: Any) -> bool:

@@ -19,7 +19,7 @@ NAME = struct.Struct("<BI")
 ELEMENTS = struct.Struct("<BI")
 CHUNK = struct.Struct("<qII")
 END = struct.Struct("<q")
-ELEMENT_TYPES = (np.float32, np.float64)
+ELEMENT_TYPES: tuple[type[np.floating[Any]], ...] = (np.float32, np.float64)
 LONGEST_NAME = 1 << 16
 
 

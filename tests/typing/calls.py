@@ -238,6 +238,7 @@ schedule = C.learning_parameter_schedule(0.1)
 C.learning_parameter_schedule([0.1, (2, 0.01)], minibatch_size=32, epoch_size=1000)
 C.sgd(z.parameters, schedule)  # gives Learner
 C.sgd(z.parameters, 0.1, minibatch_size=C.learners.IGNORE)
+C.sgd(z.parameters, 0.1, 0.0, 1e-4)
 C.adam(z.parameters, lr=0.001, momentum=0.9)  # gives Learner
 C.learners.adam(z.parameters, schedule, C.momentum_schedule(0.9), l2_regularization_weight=1e-4)
 C.momentum_sgd(z.parameters, [0.1, 0.01], 0.9, unit_gain=False)
@@ -262,6 +263,7 @@ C.adam(z.parameters, "0.1", 0.9)  # error
 C.adam(z.parameters, 0.1, 0.9, beta=0.9)  # error
 C.adam(3, 0.1, 0.9)  # error
 C.sgd(z.parameters, 0.1, l2_regularization_weight="1")  # error
+C.sgd(z.parameters, 0.1, 0.0, "1")  # error
 C.learners.sdg(z.parameters, 0.1)  # error
 C.Trainer(z, loss)  # error
 C.Trainer(z, "loss", [C.sgd(z.parameters, 0.1)])  # error

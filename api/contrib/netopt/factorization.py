@@ -101,6 +101,12 @@ def dense_factored(
 
     Raises:
         ValueError: the factors have no initial values, the shapes are no two numbers, or a rank is given.
+
+    >>> from cntk.contrib.netopt.factorization import dense_factored, svd_subprojection
+    >>> left, right = svd_subprojection(np.outer([1., 2.], [3., 4., 5.]), 1)
+    >>> layer = dense_factored((1, 3), init={'W1': left, 'W2': right})
+    >>> layer(C.input_variable(2)).eval([[1, 1]]).round(4)
+    array([[ 9., 12., 15.]], dtype=float32)
     """
     if input_rank is not None or map_rank is not None:
         raise ValueError(f"dense_factored: input_rank and map_rank must be None, got {input_rank!r} and {map_rank!r}; flatten the input")

@@ -13,6 +13,21 @@ class Pass:
 
     Requested results, ``program.asked``, keep slots of their own, and recurrences (``instruction.loop``) keep their
     instructions.
+
+    >>> from cntk.extend import Pass, hookimpl, register_plugin, unregister_plugin
+    >>> class Listing(Pass):
+    ...     name = 'listing'
+    ...
+    ...     def rewrite(self, program):
+    ...         print([instruction.op.op_name for instruction in program.instructions])
+    >>> class Plugin:
+    ...     @hookimpl
+    ...     def cntk_register_passes(self, register):
+    ...         register('listing', Listing())
+    >>> register_plugin(Plugin(), 'listing')
+    >>> value = C.relu(C.input_variable(1) + 1).eval([[1]])
+    ['Plus', 'ReLU']
+    >>> unregister_plugin('listing')
     """
 
     name: ClassVar[str] = ""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
+import cntk as C
 from cntk.cli import main
 from cntk.core.extension import plugins
 from cntk.core.extension.hookspecs import Register, hookimpl
-from cntk.internal.stubs import NAMESPACES
+from cntk.internal.stubs import NAMESPACES, OF_PACKAGE, is_built_in, stubs
 
 
 class Plugin:
@@ -40,6 +43,17 @@ def test_those_of_the_checkout_are_current(root: Path) -> None:
     spec.loader.exec_module(module)
     for path, text in module.files().items():
         assert path.read_text("utf-8") == text, f"{path} is out of date; make stubs brings it up to date"
+
+
+def test_learners_are_declared_with_the_options_of_all() -> None:
+    text = stubs(OF_PACKAGE, is_built_in)["learners/_names.pyi"]
+    declared = text[text.index("def adam(") : text.index("def fsadagrad(")]
+    names = re.findall(r"^    (\w+): .*,$", declared.partition(") -> Learner:")[0], re.MULTILINE)
+    assert names == list(inspect.signature(C.adam).parameters)
+    assert "    minibatch_size: int | None = None,\n" in declared
+    assert "    gradient_clipping_threshold_per_sample: float = ...,\n" in declared
+    assert inspect.getdoc(C.adam).partition("\n")[0] in declared
+    assert "from cntk.learners.universal_learner import universal as universal\n" in text
 
 
 def test_each_namespace_shows_what_its_stub_has() -> None:
