@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from cntk.core.extension import plugins
 from cntk.core.extension.backend import Need
 
 from . import busyness, loops_report
+from .arguments import Parser
 from .plugins import faults
 
 
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 when a plugin that is installed, or a backend of another package, cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
+    parser = Parser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.add_argument("--json", action="store_true", help="print what was found for programs")
     options = parser.parse_args(arguments)
     backends = list(_backends())
