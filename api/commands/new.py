@@ -103,7 +103,8 @@ def run(arguments: Sequence[str]) -> int:
     print(*(f"    {path}" for path in shown), sep="\n")
     if len(files) > len(shown):
         print(f"    images/ ({len(files) - len(shown)} images)")
-    print(f"next:\n    cd {options.folder}\n    python train.py")
+    install = [] if KINDS[options.kind].requirements == "opencntk" else ["pip install -r requirements.txt"]
+    print("next:", f"cd {options.folder}", *install, "python train.py", sep="\n    ")
     return 0
 
 

@@ -190,6 +190,14 @@ def test_doctor_lists_the_pieces_of_a_backend(
     assert lines[start + 2] == "    cuFast: 9.1, for convolutions"
 
 
+def test_doctor_tells_of_a_piece_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The two backends for NVIDIA GPUs compute with the same libraries."""
+    main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("    cuDNN: ") for line in lines) == 1
+    assert "    with the pieces of cupy" in lines
+
+
 def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cntk.commands.doctor.find_spec", lambda module: None)
     main(["doctor"])
