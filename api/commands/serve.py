@@ -28,7 +28,13 @@ def run(arguments: Sequence[str]) -> int:
         ValueError: a path does not exist, or an option does not fit.
         OSError: the port is taken.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.ssl_keyfile or options.ssl_keyfile_password or options.ssl_ca_certs) and not options.ssl_certfile:
+        parser.error("the other options of TLS need --ssl-certfile, the file with the certificate")
+    for name in ("ssl_keyfile", "ssl_certfile", "ssl_ca_certs"):
+        if (path := getattr(options, name)) and not os.path.isfile(path):
+            raise ValueError(f"--{name.replace('_', '-')}: there is no file {path!r}")
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ImportError(f"{', '.join(missing)} not installed; install what serving needs with: pip install 'opencntk[serve]'")

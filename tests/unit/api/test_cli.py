@@ -309,6 +309,7 @@ def test_a_misspelt_option_is_answered(name: str, capsys: pytest.CaptureFixture[
         ("predict a.dnn b.csv c.csv --batch_rows 0", "--batch_rows: expected a whole number from 1 on, got '0'"),
         ("predict a.dnn b.csv c.csv --columns x", "--columns: expected INPUT=COLUMN or INPUT=COLUMN,COLUMN,…, got 'x'"),
         ("serve a.dnn --port 99999", "--port: expected a number from 0 to 65535, got '99999'"),
+        ("serve a.dnn --ssl-keyfile key.pem", "the other options of TLS need --ssl-certfile"),
         ("serve a.dnn --delay x", "--delay: expected a number from 0 on, got 'x'"),
         ("view a.dnn --port 1x", "--port: expected a number from 0 to 65535, got '1x'"),
         ("watch . --page --once", "--once: not allowed with argument --page"),
@@ -327,6 +328,11 @@ def test_wrong_arguments_are_refused_before_anything_is_done(
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_certificate_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "a.dnn", "--ssl-certfile", "none.pem"]) == 1
+    assert capsys.readouterr().err == "cntk serve: --ssl-certfile: there is no file 'none.pem'\n"
 
 
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
