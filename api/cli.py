@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 
 from cntk.core.extension import plugins
@@ -59,8 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     name = given[0] if given else "--help"
     try:
-        status = _run(name, given[1:])
-        sys.stdout.flush()
+        with _short_warnings(name):
+            status = _run(name, given[1:])
+        print(end="", flush=True)  # a closed output is no file that could be flushed
     except BrokenPipeError:
         _close_output()
         return FAILED
@@ -94,8 +96,26 @@ def _run(name: str, arguments: list[str]) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error in one line."""
+    """The message of an error in one line; that of the system with the file in front.
+
+    >>> from cntk.cli import one_line
+    >>> one_line(FileNotFoundError(2, "No such file or directory", "a.dnn"))
+    "'a.dnn': No such file or directory"
+    """
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"'{error.filename}': {error.strerror}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+@contextmanager
+def _short_warnings(name: str) -> Iterator[None]:
+    """Warnings in one line each, as errors are: lines of this package's code tell a user nothing."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *place, **more: f"cntk {name}: {' '.join(str(message).split())}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 def _close_output() -> None:

@@ -16,6 +16,7 @@ from typing import TextIO, cast
 
 from cntk.core.common.threads import processors
 
+from .arguments import Parser, number
 from .peers import FRAMEWORKS, WORKLOADS, Framework
 from .tune import is_busy
 
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 where opencntk itself has failed.
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cntk bench",
         description="Measure training and evaluation on this machine, beside PyTorch, ONNX Runtime and NumPy where they are installed.",
         epilog="\n".join(["workloads:", *(f"  {name:16} {what}" for name, what in WORKLOADS.items())]),
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    value = number(float, 0)(text)
     if not 0 < value < 86_400:
         raise argparse.ArgumentTypeError(f"expected seconds, above 0 and less than a day, got {text}")
     return value
@@ -94,7 +95,8 @@ def _offered(framework: Framework, worker: Worker) -> list[str]:
 @contextmanager
 def _worker(framework: Framework) -> Iterator[Worker]:
     command = [sys.executable, "-P", "-m", f"{__package__}.peers.worker", framework.workloads]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+    # In a session of its own, where Ctrl-C does not reach it: it is killed below, without a word.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True) as worker:
         try:
             yield worker
         finally:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cntk.core.machine.numba_version import COMPILER, why_not
+
+from .arguments import Parser
 
 PACKAGES = ("cntk.backends.fused", "cntk.readers", "cntk.readers.ctf", "cntk.readers.image")
 """Where loops are."""
@@ -23,11 +24,13 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 where there is no Numba that compiles loops.
     """
-    parser = argparse.ArgumentParser(prog="cntk compile", description="Compile the loops of large networks for this processor.")
+    parser = Parser(prog="cntk compile", description="Compile the loops of large networks for this processor.")
     parser.add_argument("--double", action="store_true", help="for float64 too")
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="write a wheel's prebuilt code: both types, for AVX2")
     parser.add_argument("--json", action="store_true", help="print the names of what is compiled for programs")
     options = parser.parse_args(arguments)
+    if options.into is not None and options.into.exists() and not options.into.is_dir():
+        raise ValueError(f"--into: '{options.into}' is a file; expected a folder")
     why = why_not()
     if why:
         print(f"cntk compile: {why}; install it with: pip install '{COMPILER}'", file=sys.stderr)

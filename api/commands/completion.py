@@ -13,6 +13,8 @@ from unittest import mock
 from cntk.core.extension import plugins
 from cntk.core.extension.hookspecs import Command
 
+from .arguments import Parser
+
 INSTALL = {
     "bash": "cntk completion bash >> ~/.bashrc",
     "zsh": "cntk completion zsh >> ~/.zshrc",
@@ -37,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     ...
     0
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cntk completion",
         description="Print a script by which a shell completes commands, their options, and files.",
         epilog="\n".join(["for good:", *(f"  {line}" for line in INSTALL.values())]),

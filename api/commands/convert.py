@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Sequence
@@ -11,8 +10,12 @@ from typing import Any, NamedTuple
 from cntk.core.graph.function import Function
 from cntk.core.storage.model_format import ModelFormat
 
+from .arguments import Parser
+
 FORMATS = {".onnx": "onnx", ".safetensors": "safetensors"}
 """Formats by the suffix of the file; that of CNTK 2 for any other."""
+OF_ONNX = ("outputs", "opset", "sparse", "no_lengths", "external", "check")
+"""Options that no other format has."""
 TOLERANCES = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-4}
 """Differences, relative to the largest number of a result, that rounding explains."""
 
@@ -35,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     model.onnx: x [batch, 3] -> z [batch, 2]
     0
     """
-    parser = argparse.ArgumentParser(prog="cntk convert", description="Convert a model to another format.")
+    parser = Parser(prog="cntk convert", description="Convert a model to another format.")
     parser.add_argument("old", help="the file to read: a model of CNTK 2, CNTK 1, or ONNX")
     parser.add_argument("new", help="the file to write; its suffix says the format: .onnx, .safetensors, any other for that of CNTK 2")
     parser.add_argument("--outputs", nargs="+", metavar="NAME", help="results or nodes to write; all results but losses and metrics")
@@ -47,15 +50,20 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print what was written, and the differences, for programs")
     options = parser.parse_args(arguments)
     wanted = FORMATS.get(os.path.splitext(options.new)[1].lower(), ModelFormat.CNTKv2)
-    function = Function.load(options.old)
     chosen = _options(options)
-    if chosen and wanted != "onnx":
-        raise ValueError(f"{', '.join(chosen)}: these are options of ONNX; the name of the new file is to end with .onnx for that")
+    given = [f"--{name.replace('_', '-')}" for name in OF_ONNX if getattr(options, name) not in (None, False)]
+    if given and wanted != "onnx":
+        parser.error(f"{', '.join(given)}: for ONNX only; the name of the new file is to end with .onnx, got {options.new!r}")
+    if options.check:
+        from cntk.plugins.formats.onnx.check import runtime
+
+        runtime()  # before anything is written
+    function = Function.load(options.old)
     function.save(options.new, wanted, options.external, **chosen)
     inputs, outputs = _signature(options.new) if wanted == "onnx" else ([], [])
     if wanted == "onnx" and not options.json:
         print(f"{os.path.basename(options.new)}: {', '.join(inputs)} -> {', '.join(outputs)}")
-    verdicts = _checked(function, options.new, wanted, chosen) if options.check else []
+    verdicts = _checked(function, options.new, chosen) if options.check else []
     if options.json:
         found = [one._asdict() for one in verdicts]
         written = {"file": options.new, "format": str(wanted), "inputs": inputs, "outputs": outputs}
@@ -100,11 +108,9 @@ class Verdict(NamedTuple):
         return f"{self.output}: largest difference {self.largest:.2g}, largest number {self.scale:.3g}: {words}"
 
 
-def _checked(function: Function, path: str, wanted: Any, options: dict[str, Any]) -> list[Verdict]:
+def _checked(function: Function, path: str, options: dict[str, Any]) -> list[Verdict]:
     from cntk.plugins.formats.onnx.check import differences
 
-    if wanted != "onnx":
-        raise ValueError("--check compares ONNX models; a model in CNTK's format has the same graph and numbers")
     found = differences(function, path, **options)
     tolerance = max(TOLERANCES.get(str(v.dtype.__name__), 1e-4) for v in function.outputs)
     return [

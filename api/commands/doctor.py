@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from cntk.core.extension import plugins
 from cntk.core.extension.backend import Need
 
 from . import busyness, loops_report
+from .arguments import Parser
 from .plugins import faults
 
 
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 when a plugin that is installed, or a backend of another package, cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
+    parser = Parser(prog="cntk doctor", description="Say what this machine has and lacks, and how to fix that.")
     parser.add_argument("--json", action="store_true", help="print what was found for programs")
     options = parser.parse_args(arguments)
     backends = list(_backends())
@@ -68,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
         print(json.dumps(_as_data(backends, broken), indent=2))
         return status
     _section("machine", _machine())
-    _section("backends", [line for backend in backends for line in backend.lines()])
+    _section("backends", _lines_of(backends))
     _section("compiled loops", loops_report.lines())
     _section("optional parts", _parts())
     _section(
@@ -156,9 +156,17 @@ class _Backend:
     needs: Sequence[Need] = ()
     is_fault: bool = True
 
-    def lines(self) -> Iterator[str]:
-        yield f"{self.name}: {self.why or 'ready, ' + self.described}"
-        for need in self.needs:
+
+def _lines_of(backends: Iterable[_Backend]) -> Iterator[str]:
+    """What is known of backends, and of pieces that several compute with, once."""
+    told: dict[tuple[Need, ...], str] = {}
+    for backend in backends:
+        yield f"{backend.name}: {backend.why or 'ready, ' + backend.described}"
+        needs = tuple(backend.needs)
+        if needs and told.setdefault(needs, backend.name) != backend.name:
+            yield f"  with the pieces of {told[needs]}"
+            continue
+        for need in needs:
             yield f"  {need.name}: {need.found or 'missing'}, for {need.purpose}{'' if need.found else f'; {need.remedy}'}"
 
 

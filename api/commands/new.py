@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from cntk.plugins.progress.png import png
 
+from .arguments import Parser
 from .templates import filled, text_of, write_new
 
 TEMPLATES = "project-templates"
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str]) -> int:
         python train.py
     0
     """
-    parser = argparse.ArgumentParser(prog="cntk new", description="Make a program that trains a network, with data and a test.")
+    parser = Parser(prog="cntk new", description="Make a program that trains a network, with data and a test.")
     parser.add_argument("folder", type=Path, help="where to put it; its last part is the name of the program")
     parser.add_argument("--kind", choices=KINDS, default="classifier", help="what the network does, %(default)s where nothing is said")
     parser.add_argument("--json", action="store_true", help="print what was made for programs")
@@ -103,7 +103,8 @@ def run(arguments: Sequence[str]) -> int:
     print(*(f"    {path}" for path in shown), sep="\n")
     if len(files) > len(shown):
         print(f"    images/ ({len(files) - len(shown)} images)")
-    print(f"next:\n    cd {options.folder}\n    python train.py")
+    install = [] if KINDS[options.kind].requirements == "opencntk" else ["pip install -r requirements.txt"]
+    print("next:", f"cd {options.folder}", *install, "python train.py", sep="\n    ")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import re
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from cntk.core.extension.plugins import REGISTRIES, Registry, installed, is_built_in
 
+from .arguments import Parser
 from .templates import filled, write_new
 
 
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str]) -> int:
     0
     ['__init__.py', 'py.typed', 'softcap.py']
     """
-    parser = argparse.ArgumentParser(prog="cntk new-plugin", description="Make a package with a plugin, a small one that is complete.")
+    parser = Parser(prog="cntk new-plugin", description="Make a package with a plugin, a small one that is complete.")
     parser.add_argument("name", help="what the package is called where it is published, such as cntk-softcap")
     parser.add_argument("--kind", choices=KINDS, default="operator", help="what the plugin is, %(default)s where nothing is said")
     parser.add_argument("--folder", type=Path, help="where to put it; the package's name where nothing is said")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from cntk.core.extension.plugins import HOOK_PREFIX, PluginRecord, problems, records
+
+from .arguments import Parser
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -27,7 +28,7 @@ def run(arguments: Sequence[str]) -> int:
     no plugin is broken
     0
     """
-    parser = argparse.ArgumentParser(prog="cntk plugins", description="List the plugins found and what each of them registers.")
+    parser = Parser(prog="cntk plugins", description="List the plugins found and what each of them registers.")
     parser.add_argument("--all", action="store_true", help="also what the built-in ones register")
     parser.add_argument("--json", action="store_true", help="print a list that programs read")
     parser.add_argument("--broken", action="store_true", help="only those with something broken; the exit status is 1 when there is one")

@@ -13,6 +13,8 @@ from cntk.eval.files import FORMATS
 from cntk.eval.predictor import BATCH_ROWS, Predictor
 from cntk.eval.scoring import predict_file
 
+from .arguments import Parser, number
+
 
 def run(arguments: Sequence[str]) -> int:
     """Apply a model to a file, and write what it computes.
@@ -37,20 +39,24 @@ def run(arguments: Sequence[str]) -> int:
     a,3,3
     b,7,7
     """
-    parser = argparse.ArgumentParser(prog="cntk predict", description="Apply a model to a file of data, and write what it computes.")
+    parser = Parser(prog="cntk predict", description="Apply a model to a file of data, and write what it computes.")
     parser.add_argument("model", help="the file of the model: of CNTK 2, CNTK 1, or ONNX")
     parser.add_argument("data", help=f"the file with the data; its suffix says the format: {', '.join(FORMATS)}")
     parser.add_argument("results", help="the file to write, of any of these formats")
     parser.add_argument("--outputs", nargs="+", metavar="NAME", help="results or nodes to compute; all results but losses and metrics")
-    parser.add_argument("--columns", nargs="+", default=[], metavar="INPUT=COLUMN", help="columns or fields that inputs take: x=age,height")
+    parser.add_argument(
+        "--columns", nargs="+", type=_columns, default=[], metavar="INPUT=COLUMN", help="columns or fields that inputs take: x=age,height"
+    )
     parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns that are passed on to the results")
-    parser.add_argument("--batch_rows", type=int, default=BATCH_ROWS, metavar="N", help="rows that are computed at once, %(default)s")
+    parser.add_argument(
+        "--batch_rows", type=number(int, 1), default=BATCH_ROWS, metavar="N", help="rows that are computed at once, %(default)s"
+    )
     parser.add_argument("--dtype", choices=("float16", "float32", "float64"), help="type of the results; that of the model")
     parser.add_argument("--restart", action="store_true", help="begin again, where an earlier run was stopped")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--json", action="store_true", help="print what was done for programs")
     options = parser.parse_args(arguments)
-    predictor = Predictor(options.model, options.outputs, options.batch_rows, options.dtype, _columns(options.columns), options.keep)
+    predictor = Predictor(options.model, options.outputs, options.batch_rows, options.dtype, dict(options.columns), options.keep)
     show, hide = (None, _nothing) if options.quiet else _progress(os.path.basename(options.results))
     try:
         count = predict_file(predictor, options.data, options.results, options.restart, show)
@@ -67,15 +73,12 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _columns(given: Sequence[str]) -> dict[str, list[str]]:
-    """Columns by input."""
-    found = {}
-    for one in given:
-        name, is_there, columns = one.partition("=")
-        if not (name and is_there and columns):
-            raise ValueError(f"--columns: expected INPUT=COLUMN or INPUT=COLUMN,COLUMN,…, got {one!r}")
-        found[name] = columns.split(",")
-    return found
+def _columns(text: str) -> tuple[str, list[str]]:
+    """An input, and its columns."""
+    name, is_there, columns = text.partition("=")
+    if not (name and is_there and columns):
+        raise argparse.ArgumentTypeError(f"expected INPUT=COLUMN or INPUT=COLUMN,COLUMN,…, got {text!r}")
+    return name, columns.split(",")
 
 
 def _progress(title: str) -> tuple[Callable[[int, int | None], Any] | None, Callable[[], Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
+
+from .arguments import Parser, number, port
 
 NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")
 TOKEN = "CNTK_SERVE_TOKEN"
@@ -27,7 +28,13 @@ def run(arguments: Sequence[str]) -> int:
         ValueError: a path does not exist, or an option does not fit.
         OSError: the port is taken.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.ssl_keyfile or options.ssl_keyfile_password or options.ssl_ca_certs) and not options.ssl_certfile:
+        parser.error("the other options of TLS need --ssl-certfile, the file with the certificate")
+    for name in ("ssl_keyfile", "ssl_certfile", "ssl_ca_certs"):
+        if (path := getattr(options, name)) and not os.path.isfile(path):
+            raise ValueError(f"--{name.replace('_', '-')}: there is no file {path!r}")
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ImportError(f"{', '.join(missing)} not installed; install what serving needs with: pip install 'opencntk[serve]'")
@@ -66,30 +73,30 @@ def _token(options: Any) -> str | None:
     return token
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cntk serve", description="Serve models over HTTP, by the Open Inference Protocol.")
+def _parser() -> Parser:
+    parser = Parser(prog="cntk serve", description="Serve models over HTTP, by the Open Inference Protocol.")
     add = parser.add_argument
     add("models", nargs="+", metavar="MODEL", help="NAME=PATH or PATH of a model file, or a folder with files NAME/VERSION/FILE")
     add("--host", default="127.0.0.1", help="address to listen at, %(default)s; 0.0.0.0 for all of this machine")
-    add("--port", type=int, default=8080, help="port, %(default)s; 0 for any that is free")
-    add("--workers", type=_from(int, 1), default=1, metavar="N", help="processes, %(default)s; each loads all models")
-    add("--threads", type=_from(int, 1), default=1, metavar="N", help="threads of a product or loop in each process, %(default)s")
+    add("--port", type=port, default=8080, help="port, %(default)s; 0 for any that is free")
+    add("--workers", type=number(int, 1), default=1, metavar="N", help="processes, %(default)s; each loads all models")
+    add("--threads", type=number(int, 1), default=1, metavar="N", help="threads of a product or loop in each process, %(default)s")
     add("--outputs", nargs="+", metavar="NAME", help="results or nodes to give; all results but losses and metrics")
     add(
         "--poll",
-        type=_from(float, 0),
+        type=number(float, 0),
         default=1.0,
         metavar="SECONDS",
         help="time between looks for changed files, %(default)s; 0 for never",
     )
-    add("--delay", type=_from(float, 0), default=0.0, metavar="MS", help="milliseconds that a request waits for company, %(default)s")
-    add("--max-body", type=_from(float, 0), default=16.0, metavar="MIB", help="size of a request, %(default)s MiB")
-    add("--max-rows", type=_from(int, 1), default=1024, metavar="N", help="rows of a request, and of a batch, %(default)s")
-    add("--max-elements", type=_from(int, 1), default=2**24, metavar="N", help="numbers of a request's tensors, %(default)s")
-    add("--max-waiting", type=_from(int, 1), default=8192, metavar="N", help="rows that wait for a model, %(default)s")
-    add("--max-connections", type=_from(int, 1), default=1000, metavar="N", help="connections at a time, %(default)s")
-    add("--deadline", type=_from(float, 0), default=30.0, metavar="SECONDS", help="time that a request may take, %(default)s")
-    add("--grace", type=_from(float, 0), default=30.0, metavar="SECONDS", help="time that requests have to end at SIGTERM, %(default)s")
+    add("--delay", type=number(float, 0), default=0.0, metavar="MS", help="milliseconds that a request waits for company, %(default)s")
+    add("--max-body", type=number(float, 0), default=16.0, metavar="MIB", help="size of a request, %(default)s MiB")
+    add("--max-rows", type=number(int, 1), default=1024, metavar="N", help="rows of a request, and of a batch, %(default)s")
+    add("--max-elements", type=number(int, 1), default=2**24, metavar="N", help="numbers of a request's tensors, %(default)s")
+    add("--max-waiting", type=number(int, 1), default=8192, metavar="N", help="rows that wait for a model, %(default)s")
+    add("--max-connections", type=number(int, 1), default=1000, metavar="N", help="connections at a time, %(default)s")
+    add("--deadline", type=number(float, 0), default=30.0, metavar="SECONDS", help="time that a request may take, %(default)s")
+    add("--grace", type=number(float, 0), default=30.0, metavar="SECONDS", help="time that requests have to end at SIGTERM, %(default)s")
     add("--token-file", metavar="FILE", help=f"file with the token that requests bring; without, {TOKEN} has it, if anything")
     add("--ssl-keyfile", metavar="FILE", help="private key, for TLS")
     add("--ssl-certfile", metavar="FILE", help="certificate, for TLS")
@@ -98,16 +105,3 @@ def _parser() -> argparse.ArgumentParser:
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="what is logged, %(default)s")
     add("--log-requests", action="store_true", help="log each request for inference")
     return parser
-
-
-def _from(kind: Any, least: float) -> Any:
-    """A number that is not less than *least*."""
-
-    def number(text: str) -> Any:
-        value = kind(text)
-        if not value >= least:
-            raise ValueError
-        return value
-
-    number.__name__ = f"{kind.__name__} from {least}"
-    return number

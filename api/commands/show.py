@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Sequence
@@ -14,6 +13,8 @@ from cntk.core.graph.function import Function
 from cntk.core.storage.model_format import ModelFormat
 from cntk.logging.model_summary import layers_of, shown, summary
 from cntk.plugins.models.files import content_of, format_in, format_of
+
+from .arguments import Parser
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -44,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
     8 parameters (32 bytes), 0 constants
     0
     """
-    parser = argparse.ArgumentParser(prog="cntk show", description="Print the layers of a model, with shapes, parameters and operations.")
+    parser = Parser(prog="cntk show", description="Print the layers of a model, with shapes, parameters and operations.")
     parser.add_argument("model", help="the file: a model of CNTK 2, CNTK 1, or ONNX")
     parser.add_argument("--json", action="store_true", help="print it for programs")
     options = parser.parse_args(arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 
 from cntk.core.storage.files import write_file
 from cntk.internal.stubs import HEADING, OF_ALL, can_be_had, left_out, of_others, stubs
+
+from .arguments import Parser
 
 PACKAGE = "cntk-stubs"
 
@@ -41,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     0
     ['py.typed', 'random']
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cntk stubs",
         description="Let editors and type checkers know the names of installed plugins, by a package of stubs beside installed packages.",
     )

@@ -36,7 +36,10 @@ def write_new(folder: Path, contents: Mapping[str, bytes]) -> None:
         FileExistsError: there is something in the folder.
         OSError: they cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    parent = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+    if not parent.is_dir():
+        raise FileExistsError(f"'{parent}' is a file; choose another folder")
+    if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"'{folder}' exists and is not empty; choose another folder, or remove it")
     for path, content in contents.items():
         write_file(folder / path, [content])

@@ -16,6 +16,7 @@ from cntk.core.common.thresholds import NEVER, TABLE, VARIABLE, own_file, thresh
 from cntk.core.storage.trusted import write_trusted
 
 from . import crossover
+from .arguments import Parser
 from .workloads import WORKLOADS
 
 SECONDS = 100.0
@@ -31,7 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         0, or 1 where nothing can be measured or kept.
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cntk tune",
         description="Measure from which sizes on compiled loops and threads pay on this machine, which takes up to two minutes.",
         epilog="\n".join(["thresholds:", *(f"  {line.name:30} {line.decides}" for line in TABLE.values())]),

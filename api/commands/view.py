@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 from collections.abc import Sequence
+
+from .arguments import Parser, port
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -23,13 +24,11 @@ def run(arguments: Sequence[str]) -> int:
         ImportError: Netron is not installed.
         ValueError: there is no such file, or the port is another program's.
     """
-    parser = argparse.ArgumentParser(prog="cntk view", description="Show the graph of a model in a browser, by Netron, until Ctrl-C.")
+    parser = Parser(prog="cntk view", description="Show the graph of a model in a browser, by Netron, until Ctrl-C.")
     parser.add_argument("model", help="the file: a model of CNTK 2, CNTK 1, or ONNX")
-    parser.add_argument("--port", type=int, default=8080, help="port of the page on this machine, %(default)s; 0 for any that is free")
+    parser.add_argument("--port", type=port, default=8080, help="port of the page on this machine, %(default)s; 0 for any that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
     options = parser.parse_args(arguments)
-    if not 0 <= options.port < 2**16:
-        raise ValueError(f"--port must be from 0 to {2**16 - 1}, got {options.port}")
     if os.path.isdir(options.model):
         raise ValueError(f"{options.model!r} is a directory; expected the path of a file in it")
     if not os.path.exists(options.model):

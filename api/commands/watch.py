@@ -16,6 +16,8 @@ from cntk.watching.page import Server
 from cntk.watching.runs import Runs
 from cntk.watching.terminal import COLOURS, Piece, drawn, plain
 
+from .arguments import Parser, number, port
+
 
 def run(arguments: Sequence[str]) -> int:
     """Show the curves of runs, in a terminal or on a page, while they train.
@@ -45,22 +47,23 @@ def run(arguments: Sequence[str]) -> int:
     <BLANKLINE>
     0
     """
-    parser = argparse.ArgumentParser(prog="cntk watch", description="Show the curves of runs while they train, until Ctrl-C.")
+    parser = Parser(prog="cntk watch", description="Show the curves of runs while they train, until Ctrl-C.")
     parser.add_argument("folder", help="where TensorBoardProgressWriter writes; each folder in it is a run, too")
-    parser.add_argument("--page", action="store_true", help="show them on a page in a browser on this machine")
-    parser.add_argument("--port", type=int, default=6007, help="port of the page, %(default)s; 0 for any that is free")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--page", action="store_true", help="show them on a page in a browser on this machine")
+    parser.add_argument("--port", type=port, default=6007, help="port of the page, %(default)s; 0 for any that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the page's address, and open no browser")
-    parser.add_argument("--once", action="store_true", help="print the curves as they are; so it is where the output is no terminal")
+    ways.add_argument("--once", action="store_true", help="print the curves as they are; so it is where the output is no terminal")
     parser.add_argument("--seconds", type=float, default=2, help="between two looks at the files in a terminal, %(default)s")
     parser.add_argument("--smoothing", type=float, default=0, help="from 0, %(default)s, for the numbers themselves to less than 1")
-    parser.add_argument("--width", type=int, help="letters in a line, by default those of the terminal")
+    parser.add_argument("--width", type=number(int, 1), help="letters in a line, by default those of the terminal")
     options = parser.parse_args(arguments)
-    if not 0 <= options.port < 2**16:
-        raise ValueError(f"--port must be from 0 to {2**16 - 1}, got {options.port}")
     if not 0 <= options.smoothing < 1:
-        raise ValueError(f"--smoothing must be from 0 to less than 1, got {options.smoothing:g}")
+        parser.error(f"--smoothing must be from 0 to less than 1, got {options.smoothing:g}")
     if not options.seconds > 0:
-        raise ValueError(f"--seconds must be more than 0, got {options.seconds:g}")
+        parser.error(f"--seconds must be more than 0, got {options.seconds:g}")
+    if os.path.isfile(options.folder):
+        raise ValueError(f"{options.folder!r} is a file; expected the folder that it is in")
     if not os.path.isdir(options.folder):
         raise ValueError(f"there is no folder {options.folder!r}; a TensorBoardProgressWriter(log_dir=...) makes one when it first writes")
     runs = Runs(options.folder)

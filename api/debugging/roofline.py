@@ -27,7 +27,7 @@ def check_for_matplotlib() -> None:
         ImportError: matplotlib is missing.
     """
     if not find_spec("matplotlib"):
-        raise ImportError("start_profiler: the picture (plot=True) is drawn by matplotlib: pip install opencntk[plot]")
+        raise ImportError("start_profiler: the picture (plot=True) is drawn by matplotlib: pip install 'opencntk[plot]'")
 
 
 def draw(tallies: Mapping[tuple[str, str], Tally], rates: Rates, path: Path) -> None:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from cntk.core.storage.file_lock import FileLock
-from cntk.core.storage.files import make_folders, write_file
+from cntk.core.storage.files import make_folders, status_of, write_file
 from cntk.eval.files import sink_of, source_of
 from cntk.eval.files.base import Block
 from cntk.eval.predictor import Predictor, stamp_of
@@ -60,6 +60,7 @@ def predict_file(predictor: Predictor, source: Any, target: Any, restart: bool =
     source, target = os.fspath(source), os.path.realpath(os.fspath(target))
     if os.path.exists(target) and os.path.samefile(source, target):
         raise ValueError(f"'{target}' is the file with the data; give another one for the results")
+    status_of(target, target)  # before anything is computed
     reader, sink = source_of(source, predictor), sink_of(target, predictor)
     make_folders(os.path.dirname(target))
     with FileLock(f"{target}.lock", target):

@@ -200,7 +200,7 @@ def arrow(what: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise ImportError(f"{what} is read and written by PyArrow; install it with: pip install opencntk[parquet]") from None
+        raise ImportError(f"{what} is read and written by PyArrow; install it with: pip install 'opencntk[parquet]'") from None
     return pyarrow
 
 

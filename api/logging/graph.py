@@ -135,7 +135,7 @@ def _draw(root: Function, filename: str) -> None:
         data = figure.draw(picture, ending[1:])
     else:
         raise ImportError(
-            f"plot: a picture such as {filename!r} is drawn by matplotlib (pip install opencntk[plot]) or by Graphviz's program dot "
+            f"plot: a picture such as {filename!r} is drawn by matplotlib (pip install 'opencntk[plot]') or by Graphviz's program dot "
             "(apt install graphviz, brew install graphviz, or https://graphviz.org/download); neither is installed. "
             "A file that ends in .dot needs nothing"
         )

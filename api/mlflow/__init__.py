@@ -2,7 +2,7 @@
 
 A model is a folder with the function's file, what it takes and gives, and what is to be installed for it.  MLflow loads it as a
 ``python_function``, for ``mlflow models serve``, ``mlflow models build-docker``, ``mlflow.pyfunc.spark_udf`` and whatever else knows these;
-:func:`load_model` gives the function.  ``pip install opencntk[mlflow]`` brings what it needs.
+:func:`load_model` gives the function.  ``pip install 'opencntk[mlflow]'`` brings what it needs.
 
 >>> import cntk.mlflow                                                       # doctest: +SKIP
 >>> cntk.mlflow.save_model(z, 'digits')                                      # doctest: +SKIP

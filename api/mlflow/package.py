@@ -16,4 +16,4 @@ def mlflow_module(name: str) -> Any:
         import_module("pandas")
         return import_module(name)
     except ImportError as error:
-        raise ImportError(f"cntk.mlflow needs MLflow and pandas: pip install opencntk[mlflow] ({error})") from None
+        raise ImportError(f"cntk.mlflow needs MLflow and pandas: pip install 'opencntk[mlflow]' ({error})") from None

@@ -12,7 +12,7 @@ from __future__ import annotations
 try:
     import sklearn as sklearn
 except ImportError:
-    raise ImportError("cntk.sklearn has estimators of scikit-learn; install it with: pip install opencntk[sklearn]") from None
+    raise ImportError("cntk.sklearn has estimators of scikit-learn; install it with: pip install 'opencntk[sklearn]'") from None
 
 from cntk.sklearn.classifier import Classifier
 from cntk.sklearn.regressor import Regressor

@@ -156,7 +156,7 @@ def _of_host() -> Transport:
 
         return TcpTransport(rendezvous)
     if find_spec("mpi4py") is None:
-        raise ImportError("this program was started by mpiexec, for several workers, but mpi4py is missing: pip install opencntk[mpi]")
+        raise ImportError("this program was started by mpiexec, for several workers, but mpi4py is missing: pip install 'opencntk[mpi]'")
     from cntk.plugins.distributed.mpi import MpiTransport
 
     return MpiTransport()

@@ -41,14 +41,15 @@ class ArrayData:
     """
 
     def __init__(self, data: Any, arguments: Sequence[Any], counted: Variable, passes: float = math.inf) -> None:
-        arrays = [as_data("train and test", one) for one in (data if isinstance(data, (tuple, list)) else [data])]
-        if len(arrays) != len(arguments):
+        given = data if isinstance(data, (tuple, list)) else [data]
+        if len(given) != len(arguments):
             hint = (
                 "; a loss or metric has the labels as an argument, a model has not: train and test the former"
                 if len(arguments) == 1
                 else ""
             )
-            raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(arrays)} arrays{hint}")
+            raise ValueError(f"the criterion takes one array for each of {list(arguments)}, in this order; got {len(given)} arrays{hint}")
+        arrays = [as_data(f"train and test: {argument!r}", one) for argument, one in zip(arguments, given, strict=True)]
         for array in arrays:
             if not (hasattr(array, "shape") or isinstance(array, list)):
                 raise TypeError(f"train and test take NumPy arrays, CSR matrices and lists of samples, got {type(array).__name__}")

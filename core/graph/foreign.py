@@ -139,8 +139,10 @@ def _of_objects(owner: Any, array: Any) -> Any:
     for place, item in np.ndenumerate(array):
         if not isinstance(item, (numbers.Real, np.bool_)):
             where = ", ".join(map(str, place))
-            raise ValueError(
-                f"{owner}: expected numbers, got {type(item).__name__} {item!r:.40} at [{where}]; put numbers in the place of missing "
-                "values and names, or leave them out"
+            remedy = (
+                "names become numbers with np.unique(names, return_inverse=True)[1], and these vectors with C.one_hot"
+                if isinstance(item, str)
+                else "put numbers in the place of missing values, or leave them out"
             )
+            raise ValueError(f"{owner}: expected numbers, got {type(item).__name__} {item!r:.40} at [{where}]; {remedy}")
     return array.astype(np.float64)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from pkgutil import iter_modules
+from signal import SIG_IGN, SIGINT, signal
 from typing import TYPE_CHECKING
 
 from ..common.threads import processors
@@ -74,12 +76,24 @@ def _with_signature(packages: Iterable[str]) -> dict[str, list[bool]]:
     return {name: [False] if loop.kinds(False) == loop.kinds(True) else [False, True] for name, loop in found.items()}
 
 
-def _compilers(level: str | None = None) -> ProcessPoolExecutor:
-    """A process for each processor, to compile for a level, or for the processor at hand."""
-    return ProcessPoolExecutor(processors(), get_context("spawn"), _prepare, (level,))
+@contextmanager
+def _compilers(level: str | None = None) -> Iterator[Executor]:
+    """A process for each processor, to compile for a level, or for the processor at hand; they end where this one is interrupted."""
+    others = active_children()
+    pool = ProcessPoolExecutor(processors(), get_context("spawn"), _prepare, (level,))
+    try:
+        yield pool
+    except BaseException:
+        for process in active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _prepare(level: str | None) -> None:
+    signal(SIGINT, SIG_IGN)  # a terminal interrupts all processes, of which the first ends the others
     gc.disable()  # Numba makes millions of objects and little garbage, and the process will end soon
     if level is not None:
         choose(level)

@@ -191,7 +191,7 @@ def make_folders(folder: str) -> None:
         os.mkdir(folder)
     except FileExistsError:
         if not os.path.isdir(folder):
-            raise
+            raise NotADirectoryError(errno.ENOTDIR, "is a file; expected a folder", folder) from None
     sync_folder(folder)
 
 

@@ -15,7 +15,7 @@ from ..graph.variable import Variable
 from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, join, parts_of, rows_of_steps
-from .shape_hints import hint_of_classes, hint_of_shape
+from .shape_hints import hint_of_classes, hint_of_sample, hint_of_shape
 from .value import NDArrayView, Value
 
 
@@ -264,7 +264,7 @@ def _feed_batch_list(variable: Variable, data: Sequence[Any]) -> Feed:
         elif sample.ndim != len(wanted):
             raise ValueError(
                 f"{variable!r} takes a list of samples of shape {wanted}, got {sample.shape} at position {i}; "
-                f"an input without sequence axis has one step a sample{hint_of_classes(variable, np.asarray(data)) if not i else ''}"
+                f"an input without sequence axis has one step a sample{hint_of_sample(variable, samples) if not i else ''}"
             )
     if len({sample.shape for sample in samples}) > 1 or not _fits(samples[0].shape, wanted):
         shapes = sorted({sample.shape for sample in samples})

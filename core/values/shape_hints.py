@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,26 @@ def hint_of_shape(variable: Variable, array: Any) -> str:
         return "; channels come first here: give np.moveaxis(data, -1, 1)"
     if array.ndim == len(wanted) + 2 and found[2:] == wanted:
         return "; for sequences declare the input with C.sequence.input_variable"
-    if array.ndim > 1 and array.size and size_of(found[1:]) == size_of(wanted):
+    if array.size and size_of(found[1:]) == size_of(wanted):
         return f"; its numbers fit as .reshape(-1, {', '.join(map(str, wanted))})"
     if found == wanted[len(wanted) - array.ndim :] and size_of(found) == size_of(wanted):
         return f"; one sample is .reshape(1, {', '.join(map(str, wanted))})"
     shape = found[1] if array.ndim == 2 else found[1:]
     return f"; give samples of {size_of(wanted)} numbers, or declare the input as C.input_variable({shape})"
+
+
+def hint_of_sample(variable: Variable, samples: Sequence[Any]) -> str:
+    """Advice on a list of samples whose first has another number of axes than an input takes.
+
+    Args:
+        variable: the input, on the batch axis.
+        samples: arrays of NumPy.
+    """
+    wanted = variable.spec.dims
+    if samples[0].ndim == len(wanted) + 1 and samples[0].shape[1:] == wanted:
+        return "; for sequences declare the input with C.sequence.input_variable"
+    are_alike = len({sample.shape for sample in samples}) == 1
+    return hint_of_classes(variable, np.stack(samples)) if are_alike else ""
 
 
 def hint_of_classes(variable: Variable, array: Any) -> str:

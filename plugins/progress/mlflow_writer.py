@@ -147,7 +147,7 @@ class _Run:
         try:
             import mlflow
         except ImportError:
-            raise ImportError("MLflowProgressWriter needs MLflow: pip install opencntk[mlflow]") from None
+            raise ImportError("MLflowProgressWriter needs MLflow: pip install 'opencntk[mlflow]'") from None
         active = mlflow.active_run()
         self._is_ours = active is None
         self._client = mlflow.MlflowClient()

@@ -62,7 +62,7 @@ class RichProgressBar(ProgressPrinter):
         try:
             from .live import Bar, display_of
         except ImportError:
-            raise ImportError("RichProgressBar needs the package rich: pip install opencntk[rich]") from None
+            raise ImportError("RichProgressBar needs the package rich: pip install 'opencntk[rich]'") from None
         super().__init__(freq, first, tag, None, rank, False, num_epochs, test_freq, test_first, metric_is_pct)
         self._epoch_size = epoch_size
         self._test_size: int | None = None

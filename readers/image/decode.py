@@ -45,5 +45,5 @@ def _pillow() -> tuple[Any, Any]:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise ImportError("images are decoded with Pillow, which is not installed; install it with: pip install opencntk[image]") from None
+        raise ImportError("images are decoded with Pillow; install it with: pip install 'opencntk[image]'") from None
     return Image, ImageOps

@@ -111,7 +111,7 @@ def parquet_file(path: str, who: str = "ParquetDeserializer") -> Any:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ImportError(f"{who} needs pyarrow; install it with: pip install opencntk[parquet]") from None
+        raise ImportError(f"{who} needs pyarrow; install it with: pip install 'opencntk[parquet]'") from None
     try:
         return parquet.ParquetFile(path)
     except (OSError, ValueError) as error:

@@ -129,7 +129,7 @@ def test_wrong_arguments_are_said_in_one_line(tmp_path: Path, capsys: pytest.Cap
     assert "not empty" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["serve", str(tmp_path / "mlp.dnn"), "--workers", "0"])
-    assert "int from 1" in capsys.readouterr().err
+    assert "expected a whole number from 1 on, got '0'" in capsys.readouterr().err
 
 
 def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

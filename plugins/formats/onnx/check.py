@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -46,10 +47,7 @@ def differences(function: Function, path: str, **options: Any) -> list[Differenc
         ImportError: ONNX Runtime is not installed.
         ValueError: the function computes nothing of random data.
     """
-    try:
-        import onnxruntime
-    except ImportError:
-        raise ImportError("comparing a model with its ONNX file takes ONNX Runtime; install it with: pip install onnxruntime") from None
+    onnxruntime = runtime()
     writer = ModelWriter(function, **options)
     roots = list(dict.fromkeys(writer.roots))
     data, results = _tried(roots, writer.with_lengths)
@@ -61,6 +59,20 @@ def differences(function: Function, path: str, **options: Any) -> list[Differenc
     by_name = dict(zip(names, found, strict=True))
     named = [name for name in names if name not in writer.lengths_outputs]
     return [_compared(name, by_name[name], result) for name, result in zip(named, results, strict=True)]
+
+
+def runtime() -> Any:
+    """The module of ONNX Runtime.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    try:
+        return import_module("onnxruntime")
+    except ImportError:
+        raise ImportError(
+            "comparing a model with its ONNX file takes ONNX Runtime; install it with: pip install 'opencntk[onnx]'"
+        ) from None
 
 
 def _tried(roots: Sequence[Variable], with_lengths: bool) -> tuple[dict[Any, Any], list[Any]]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.cli import main
+from cntk.commands.completion import command_of
 from cntk.commands.doctor import PARTS
 from cntk.core.extension import plugins
 from cntk.core.extension.backend import Need
@@ -186,6 +190,14 @@ def test_doctor_lists_the_pieces_of_a_backend(
     assert lines[start + 2] == "    cuFast: 9.1, for convolutions"
 
 
+def test_doctor_tells_of_a_piece_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The two backends for NVIDIA GPUs compute with the same libraries."""
+    main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("    cuDNN: ") for line in lines) == 1
+    assert "    with the pieces of cupy" in lines
+
+
 def test_doctor_says_how_to_mend_a_missing_part(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cntk.commands.doctor.find_spec", lambda module: None)
     main(["doctor"])
@@ -218,8 +230,13 @@ def test_doctor_says_that_loops_are_off(said: str, line: str) -> None:
     assert line in done.stdout
 
 
-@pytest.mark.parametrize("error", [ValueError("no number: x"), FileNotFoundError(2, "No such file", "a.txt")])
-def test_an_error_of_a_command_is_one_line(error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(ValueError("no\nnumber: x"), "no number: x"), (FileNotFoundError(2, "No such file", "a.txt"), "'a.txt': No such file")],
+)
+def test_an_error_of_a_command_is_one_line(
+    error: Exception, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def peek(arguments: list[str]) -> int:
         raise error
 
@@ -231,7 +248,7 @@ def test_an_error_of_a_command_is_one_line(error: Exception, capsys: pytest.Capt
     plugins.register_plugin(Plugin(), "peeking")
     try:
         assert main(["peek"]) == 1
-        assert capsys.readouterr().err == f"cntk peek: {error}\n"
+        assert capsys.readouterr().err == f"cntk peek: {said}\n"
         monkeypatch.setenv("CNTK_STRICT_PLUGINS", "1")
         with pytest.raises(type(error)):
             main(["peek"])
@@ -252,3 +269,98 @@ def test_nobody_needs_to_read_on() -> None:
 def test_as_a_program() -> None:
     done = subprocess.run([sys.executable, "-m", "cntk", "plugins", "--broken"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "no plugin is broken\n", "")
+
+
+def test_a_warning_of_a_command_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def peek(arguments: list[str]) -> int:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            monkeypatch.setattr(warnings, "showwarning", lambda *told: sys.stderr.write(warnings.formatwarning(*told)))
+            warnings.warn("too\nlong", stacklevel=1)
+        return 0
+
+    usual = warnings.formatwarning
+    monkeypatch.setattr(plugins.commands, "get", lambda name: peek)
+    assert main(["plugins"]) == 0
+    assert capsys.readouterr().err == "cntk plugins: too long\n"
+    assert warnings.formatwarning is usual
+
+
+def test_a_closed_output_is_no_error() -> None:
+    program = "import os, sys; sys.stdout = None; from cntk.cli import main; sys.exit(main(['plugins']))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", [name for name in plugins.commands if name not in ("completion", "launch")])
+def test_a_misspelt_option_is_answered(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    right = next(option for option in command_of(name).options if option.words[-1] != "--help").words[-1]
+    needed = {"convert": 2, "new": 1, "new-plugin": 1, "predict": 3, "serve": 1, "show": 1, "view": 1, "watch": 1}.get(name, 0)
+    files = ["--input", "a", "--header", "b", "--output", "c"] if name == "ctf2bin" else ["a"] * needed
+    with pytest.raises(SystemExit) as ended:
+        main([name, *files, right + "z"])
+    assert ended.value.code == 2
+    assert f"there is no option {right}z; did you mean {right}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("convert a.dnn b.dnn --opset 20 --check", "--opset, --check: for ONNX only; the name of the new file is to end with .onnx"),
+        ("predict a.dnn b.csv c.csv --batch_rows 0", "--batch_rows: expected a whole number from 1 on, got '0'"),
+        ("predict a.dnn b.csv c.csv --columns x", "--columns: expected INPUT=COLUMN or INPUT=COLUMN,COLUMN,…, got 'x'"),
+        ("serve a.dnn --port 99999", "--port: expected a number from 0 to 65535, got '99999'"),
+        ("serve a.dnn --ssl-keyfile key.pem", "the other options of TLS need --ssl-certfile"),
+        ("serve a.dnn --delay x", "--delay: expected a number from 0 on, got 'x'"),
+        ("view a.dnn --port 1x", "--port: expected a number from 0 to 65535, got '1x'"),
+        ("watch . --page --once", "--once: not allowed with argument --page"),
+        ("watch . --width 0", "--width: expected a whole number from 1 on, got '0'"),
+        ("bench --seconds x", "--seconds: expected a number from 0 on, got 'x'"),
+        ("launch -n 1 --gpus -1 train.py", "--gpus: expected a whole number from 0 on, got '-1'"),
+        ("ctf2bin --input a --header b --output c --max_errors -1", "--max_errors: expected a whole number from 0 on, got '-1'"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_done(
+    command: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_certificate_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "a.dnn", "--ssl-certfile", "none.pem"]) == 1
+    assert capsys.readouterr().err == "cntk serve: --ssl-certfile: there is no file 'none.pem'\n"
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for command, said in {
+        f"new {file}": "is a file; choose another folder",
+        f"new {file}/flowers": "is a file; choose another folder",
+        f"compile --into {file}": "is a file; expected a folder",
+        f"watch {file}": "is a file; expected the folder that it is in",
+    }.items():
+        assert main(command.split()) == 1
+        assert f"'{file}' {said}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no groups of processes to interrupt")
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["bench --seconds 60 --only one", "compile --into FOLDER"])
+def test_an_interrupted_command_ends_with_its_processes(command: str, tmp_path: Path) -> None:
+    """As by Ctrl-C in a terminal, which interrupts all of them."""
+    if command.startswith("compile"):
+        pytest.importorskip("numba", reason="Numba is not installed")
+    arguments = [word.replace("FOLDER", str(tmp_path)).replace("one", "one row") for word in command.split()]
+    program = [sys.executable, "-m", "cntk", *arguments]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        sleep(5)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)  # which waits for all processes that could still write
+    assert process.returncode == 130
+    assert said.endswith(f"cntk {arguments[0]}: interrupted\n")
+    assert "Traceback" not in said

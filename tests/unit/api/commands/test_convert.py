@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,5 +66,12 @@ def test_other_formats(tagger: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["convert", tagger, str(tmp_path / "again.model")]) == 0
     assert [v.name for v in C.load_model(tmp_path / "again.model").arguments] == ["x", "y"]
     assert main(["convert", tagger, str(tmp_path / "values.safetensors")]) == 0
-    assert main(["convert", tagger, str(tmp_path / "again.model"), "--opset", "20"]) == 1
-    assert "opset: these are options of ONNX" in capsys.readouterr().err
+
+
+def test_a_comparison_needs_onnx_runtime_before_a_file_is_written(
+    tagger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert main(["convert", tagger, str(tmp_path / "new.onnx"), "--check"]) == 1
+    assert "pip install 'opencntk[onnx]'" in capsys.readouterr().err
+    assert not (tmp_path / "new.onnx").exists()

@@ -48,6 +48,20 @@ def test_it_runs_at_once_and_passes_its_test(kind: str, tmp_path: Path) -> None:
         assert len(rows) == 150
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_else_is_needed_is_installed_first(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["new", str(tmp_path / "made"), "--kind", kind])
+    _, then = capsys.readouterr().out.split("next:\n")
+    assert ("pip install -r requirements.txt" in then) == (kind == "images")
+
+
+def test_images_say_how_to_install_what_reads_them(tmp_path: Path) -> None:
+    main(["new", str(tmp_path / "made"), "--kind", "images"])
+    program = "import runpy, sys; sys.modules['PIL'] = None; runpy.run_path('train.py')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "made", capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("install it with: pip install -r requirements.txt\n")
+
+
 def test_what_is_there_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["new", str(tmp_path)]) == 1

@@ -324,7 +324,20 @@ def test_the_command(dense: C.Function, tmp_path: Path, capsys: pytest.CaptureFi
     expected = Predictor(dense, "w")(ROWS[:, ::-1].copy())
     lines = Path("a/b/results.csv").read_text().splitlines()
     np.testing.assert_allclose([float(line.split(",")[1]) for line in lines[1:]], expected[:, 0], rtol=1e-5, atol=1e-6)
-    assert main(["predict", "model.dnn", "data.csv", "results.csv", "--columns", "x"]) == 1
+    with pytest.raises(SystemExit):
+        main(["predict", "model.dnn", "data.csv", "results.csv", "--columns", "x"])
     assert "--columns: expected INPUT=COLUMN" in capsys.readouterr().err
     assert main(["predict", "nothing.dnn", "data.csv", "results.csv"]) == 1
     assert "nothing.dnn" in capsys.readouterr().err
+
+
+def test_a_folder_in_the_place_of_the_results_is_told_before_anything_is_computed(tmp_path: Path) -> None:
+    data, results = tmp_path / "data.csv", tmp_path / "results.csv"
+    data.write_text("x_0,x_1\n1,2\n")
+    results.mkdir()
+    predictor = Predictor(C.layers.Dense(1)(C.input_variable(2, name="x")))
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        predict_file(predictor, data, results)
+    with pytest.raises(NotADirectoryError, match="Not a directory"):
+        predict_file(predictor, data, data / "results.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "results.csv"]

@@ -125,3 +125,11 @@ def test_streams_of_class_numbers_are_explained() -> None:
     source = C.io.from_data(TABLE, ["points", "label"])
     with pytest.raises(ValueError, match=r"of the stream are \(1,\).*say so where the source is made: classes={column: 2}"):
         trained(criterion(), source)
+
+
+def test_names_are_told_with_their_argument_and_how_to_number_them() -> None:
+    names = np.array(["red", "green"] * 100, dtype=object)
+    with pytest.raises(ValueError, match=r"train and test: Input\('label', .*got str 'red' at \[0\]; names become numbers with np.unique"):
+        trained(criterion(), (POINTS, names))
+    numbers = np.unique(names, return_inverse=True)[1]
+    assert trained(criterion(), (POINTS, np.eye(2, dtype=np.float32)[numbers])).epoch_summaries[0].samples == 200

@@ -67,9 +67,11 @@ def test_an_empty_folder_and_wrong_arguments(tmp_path: Path, capsys: pytest.Capt
     assert "no numbers yet" in capsys.readouterr().out
     assert main(["watch", str(tmp_path / "none")]) == 1
     assert "there is no folder" in capsys.readouterr().err
-    assert main(["watch", str(tmp_path), "--port", "99999", "--page"]) == 1
-    assert main(["watch", str(tmp_path), "--smoothing", "1"]) == 1
-    assert main(["watch", str(tmp_path), "--seconds", "0"]) == 1
+    for option, value in (("--port", "99999"), ("--smoothing", "1"), ("--seconds", "0")):
+        with pytest.raises(SystemExit) as ended:
+            main(["watch", str(tmp_path), option, value])
+        assert ended.value.code == 2
+        assert option in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals to try it on")

@@ -24,6 +24,7 @@ from cntk.core.values.shape_hints import hint_of_shape
         (np.ones((9, 8, 8, 3)), (3, 8, 8), "np.moveaxis(data, -1, 1)"),
         (np.ones((9, 8, 8)), (64,), ".reshape(-1, 64)"),
         (np.ones((9, 8, 8)), (1, 8, 8), ".reshape(-1, 1, 8, 8)"),
+        (np.ones(9), (1,), ".reshape(-1, 1)"),
         (np.ones((8, 8)), (1, 8, 8), ".reshape(1, 1, 8, 8)"),
         (np.ones((9, 5, 4)), (4,), "C.sequence.input_variable"),
         (np.ones((9, 5)), (C.FreeDimension, 5, 2), ""),
@@ -47,3 +48,19 @@ def test_there_is_no_warning_of_a_conversion_before_the_error() -> None:
     label = C.input_variable(3)
     with pytest.raises(ValueError, match="class numbers"):  # a warning would be an error here
         (label * 1).eval({label: np.array([1, 2])})
+
+
+def test_sequences_of_an_input_without_a_sequence_axis_are_told_so() -> None:
+    x = C.input_variable(3)
+    for lengths in ((2, 4), (2, 2)):
+        steps = [np.ones((length, 3), np.float32) for length in lengths]
+        with pytest.raises(ValueError, match=r"got \(2, 3\) at position 0; .*declare the input with C.sequence.input_variable"):
+            (x * 1).eval({x: steps})
+        s = C.sequence.input_variable(3)
+        assert [len(result) for result in (s * 1).eval({s: steps})] == list(lengths)
+
+
+def test_samples_of_several_shapes_get_no_wrong_advice() -> None:
+    x = C.input_variable(3)
+    with pytest.raises(ValueError, match=r"has one step a sample$"):
+        (x * 1).eval({x: [np.float32(1), np.ones(3, np.float32)]})

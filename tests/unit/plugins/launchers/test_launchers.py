@@ -138,6 +138,10 @@ def test_what_cannot_be_launched_is_explained(tmp_path: Path, capsys: pytest.Cap
     assert main(["launch", "-n", "3", "--with", "tcp", "--hosts", "a:2", "train.py"]) == 1
     assert "3 workers were asked for, and the machines have room for 2" in capsys.readouterr().err
     monkeypatch.setattr("cntk.plugins.launchers.mpi.mpiexec", lambda: None)
-    assert main(["launch", "-n", "2", "--with", "mpi", "train.py"]) == 1
+    assert main(["launch", "-n", "2", "train.py"]) == 1
+    assert "there is no program 'train.py'" in capsys.readouterr().err
+    assert main(["launch", "-n", "2", str(tmp_path)]) == 1
+    assert "is a folder without a __main__.py" in capsys.readouterr().err
+    assert main(["launch", "-n", "2", "--with", "mpi", __file__]) == 1
     assert "there is no mpiexec; install it with: pip install 'opencntk[mpi]'" in capsys.readouterr().err
     assert C.Communicator.num_workers() == 1

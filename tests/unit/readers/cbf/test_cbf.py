@@ -79,7 +79,26 @@ def test_a_file_is_written(file: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert {info.dtype for info in CBFDeserializer(str(file)).stream_infos()} == {np.float64}
     header.write_text("x A dense\n")
     assert main(command) == 1
-    assert "line 1 of the header: expected a name, a field, 'dense' or 'sparse' and a number" in capsys.readouterr().err
+    assert f"'{header}', line 1: expected a name, a field, 'dense' or 'sparse' and a number" in capsys.readouterr().err
+    header.write_text("\n")
+    assert main(command) == 1
+    assert f"'{header}' names no stream" in capsys.readouterr().err
+    header.write_bytes(b"\xff")
+    assert main(command) == 1
+    assert f"'{header}' is not a text in UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("which", ["input", "header"])
+def test_a_file_that_is_read_is_not_written_over(which: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"input": tmp_path / "data.ctf", "header": tmp_path / "streams.txt"}
+    given["input"].write_text(TEXT)
+    given["header"].write_text(HEADER)
+    before = given[which].read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        main(["ctf2bin", "--input", str(given["input"]), "--header", str(given["header"]), "--output", str(given[which])])
+    assert ended.value.code == 2
+    assert f"--output and --{which} are the same file" in capsys.readouterr().err
+    assert given[which].read_bytes() == before
 
 
 def test_streams_are_renamed(file: Path) -> None:
