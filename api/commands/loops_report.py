@@ -40,7 +40,7 @@ def _of_operators() -> Iterator[str]:
     compiler = f"no others are compiled: {none}" if none else f"others are compiled by Numba {version('numba')}"
     yield f"on: {'machine code comes with the package' if brings else 'no machine code comes with the package'}; {compiler}"
     if max_threads() > 1 and pool.threads_available():
-        products = "which share products of NumPy's OpenBLAS, too" if blas_threads.share_threads(pool.pool()) else "beside those of NumPy's BLAS"
-        yield f"threads: {max_threads()}, {products}"
+        are_common = blas_threads.share_threads(pool.pool())
+        yield f"threads: {max_threads()}, {'with those of NumPy' if are_common else 'beside those of NumPy'}'s BLAS"
     else:
         yield f"threads: 1; {pool.why_alone()}"

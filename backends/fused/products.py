@@ -50,12 +50,12 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
     result, panels, packed = spare(work), address(work, slot() * work.shape[1]), -1
-    for turn in prange(count * batches * blocks):
-        product, first = turn // (batches * blocks), turn % blocks * block
-        last, begin_column = min(m, first + block), turn // blocks % batches * batch
+    for number in prange(count * batches * blocks):
+        product, first = number // (batches * blocks), number % blocks * block
+        last, begin_column = min(m, first + block), number // blocks % batches * batch
         end_column = min(n, begin_column + batch)
-        if turn // blocks != packed:
-            packed = turn // blocks
+        if number // blocks != packed:
+            packed = number // blocks
             _pack(panels, b + product * b_next, b_stride, b_step, depth, begin_column, end_column, work)
         for part in range(parts):
             begin, end = depth * part // parts, depth * (part + 1) // parts

@@ -16,6 +16,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from ..common.lock import ForkSafeLock
 from ..common.threads import max_threads, processors
 from ..extension.compiled import switch_off, switched_off
 from . import assembly
@@ -27,6 +28,9 @@ THREADS = "threads of compiled loops"
 LOOKS, CALLER_LOOKS = 4000, 1000
 """How often a thread looks for work, and a caller for the end of the last pieces, before they sleep: for about 0.1 and 0.03 ms, as long as
 it takes to wake one."""
+
+starting = ForkSafeLock()
+"""Held while threads are started."""
 
 PIECES = 4
 """Pieces of a call for each thread."""
@@ -344,8 +348,8 @@ class Pool:
 
     Attributes:
         functions: addresses of what compiled code calls: ``number`` and ``count`` tell which piece the calling thread does, and of how
-            many, 0 and 1 outside shared calls; ``slot`` its own number, 0 for the caller; ``is_inside`` whether it does one; ``share_in_turn(call, argument, pieces, helpers)``
-            shares a call when no other is shared any more.
+            many, 0 and 1 outside shared calls; ``slot`` its own number, 0 for the caller; ``is_inside`` whether it does one;
+            ``share_in_turn(call, argument, pieces, helpers)`` shares a call when no other is shared any more.
         turn: what a caller holds whose call is shared, a mutex.
         helpers: the number of threads.
     """
@@ -355,7 +359,8 @@ class Pool:
         for name in SYSTEM:
             llvm.add_symbol(name, ctypes.cast(getattr(system, name), ctypes.c_void_p).value)
         self._engine = assembly.assembled(CODE.format(**_way_of_looking()))
-        self.functions = {name: self._engine.get_function_address(name) for name in ("number", "count", "slot", "is_inside", "share_in_turn")}
+        called = "number", "count", "slot", "is_inside", "share_in_turn"
+        self.functions = {name: self._engine.get_function_address(name) for name in called}
         self.turn = self._engine.get_global_value_address("turn")
         self.helpers = ctypes.c_int32.from_address(self._engine.get_global_value_address("started"))
         self._share = self._function("share", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
@@ -375,22 +380,33 @@ class Pool:
 
     def start(self, helpers: int) -> None:
         """Start threads until there are so many, :data:`MOST`, or the system has no more.  Signals are for Python's own threads."""
-        self._asked, helpers = helpers, min(helpers, max(MOST, processors()) - 1)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            while self.helpers.value < helpers and not self._start(self.helpers.value):
-                self.helpers.value += 1
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with starting:
+            self._asked, most = max(self._asked, helpers), min(helpers, max(MOST, processors()) - 1)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                while self.helpers.value < most and not self._start(self.helpers.value):
+                    self.helpers.value += 1
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _function(self, name: str, *types: Any) -> Any:
         return ctypes.CFUNCTYPE(*types)(self._engine.get_function_address(name))
 
 
-@lru_cache(maxsize=1)
 def pool() -> Pool:
     """The threads, of which there are none before a call is shared."""
-    return Pool()
+    return _pools[0] if _pools else _made()
+
+
+def _made() -> Pool:
+    with starting:
+        if not _pools:
+            _pools.append(Pool())
+    return _pools[0]
+
+
+_pools: list[Pool] = []
+"""The pool of this process, once there is one."""
 
 
 def threads_available() -> bool:
@@ -401,6 +417,12 @@ def threads_available() -> bool:
 @lru_cache(maxsize=1)
 def _started_in() -> int | None:
     """The process in which the first call has started the threads; None if there are none."""
+    with starting:  # others that call meanwhile wait for what comes of it
+        return _started_once()
+
+
+@lru_cache(maxsize=1)
+def _started_once() -> int | None:
     if _lacking():
         return None
     pool().start(max_threads() - 1)

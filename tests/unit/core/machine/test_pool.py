@@ -6,6 +6,7 @@ import ctypes
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -161,7 +162,7 @@ def test_places_of_loops_that_nothing_shares(monkeypatch: pytest.MonkeyPatch) ->
     functions = {name: ctypes.CFUNCTYPE(ctypes.c_int32)(address) for name, address in pool.places.__wrapped__().items()}
     assert {name: function() for name, function in functions.items()} == pool.PLACES
     assert pool.why_alone() == "LLVM 15 is older than 17"
-    assert pool._started_in.__wrapped__() is None
+    assert pool._started_once.__wrapped__() is None
 
 
 def test_what_a_system_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,3 +174,26 @@ def test_at_least_one_thread() -> None:
     with pytest.raises(ValueError, match="at least one thread, got 0"):
         threads.set_max_threads(0)
     assert threads.processors() >= 1
+
+
+@needs_threads
+def test_threads_are_started_once_by_callers_that_come_at_once() -> None:
+    program = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from cntk.core.common import threads
+from cntk.core.machine import loops, pool
+
+threads.set_max_threads(5)
+ready = threading.Barrier(8)
+
+def ask(_):
+    ready.wait()
+    return loops.threads_available() and pool.pool().helpers.value
+
+with ThreadPoolExecutor(8) as callers:
+    print(set(callers.map(ask, range(8))))
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert (done.stdout, done.stderr) == ("{4}\n", "")

@@ -122,7 +122,7 @@ blas_threads._product = lambda: np.array(next(numbers))
 
 
 def blas_threads_may_be_lent() -> bool:
-    program = "from cntk.core.machine import blas_threads, pool; print(pool.threads_available() and blas_threads.share_threads(pool.pool()))"
+    program = "from cntk.core.machine import blas_threads as b, pool as p; print(p.threads_available() and b.share_threads(p.pool()))"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "True"
 
 
