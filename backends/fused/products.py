@@ -17,7 +17,7 @@ from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .pieces import address
-from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, spare, strided_tile, turn
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, strided_tile, turn
 
 PANELS_BYTES = 2**19
 """Bytes of panels that stay in a processor's second cache."""
@@ -25,8 +25,9 @@ PANELS_BYTES = 2**19
 DEPTH = 1024
 """Products that are added up before they are added to the result."""
 
-FEW_PANELS, FEW_ROWS = 2, 32
-"""Panels of a batch, and rows of a block, that are not divided further: rows are read, and panels packed, for each."""
+FEW_PANELS, FEW_ROWS, MORE_ROWS = 2, 32, 128
+"""Panels of a batch, and rows of a block, that are not divided further: rows are read for each batch, and panels packed once by each thread
+that has blocks of it; where there is more than one part of the depth, for each block."""
 
 SUMMED = 64
 """Rows of a gradient that are summed one after another."""
@@ -37,7 +38,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
     """Write products of matrices.
 
     Args:
-        work: a row for each thread, in which the panels of a batch fit.
+        work: a row for each thread, in which the panels of a batch fit, and behind them some rows of one.
         a, b, c: addresses of the operands and the result.
         bias: what is added to each row of the result; empty for nothing.
         rectify: whether negative results then become zero.
@@ -49,16 +50,17 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
     itemsize = work.itemsize
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
-    result, panels, packed = spare(work), address(work, slot() * work.shape[1]), -1
+    panels, packed = address(work, slot() * work.shape[1]), -1
+    result = address(work, (slot() + 1) * work.shape[1] - MOST_ROWS * width)
     for number in prange(count * batches * blocks):
         product, first = number // (batches * blocks), number % blocks * block
         last, begin_column = min(m, first + block), number // blocks % batches * batch
         end_column = min(n, begin_column + batch)
-        if number // blocks != packed:
-            packed = number // blocks
-            _pack(panels, b + product * b_next, b_stride, b_step, depth, begin_column, end_column, work)
         for part in range(parts):
             begin, end = depth * part // parts, depth * (part + 1) // parts
+            if number // blocks * parts + part != packed:
+                packed = number // blocks * parts + part
+                _pack(panels, b + product * b_next + begin * b_stride, b_stride, b_step, end - begin, begin_column, end_column, work)
             is_last = part == parts - 1
             cuts = rectify and is_last
             for row in range(first, last, MOST_ROWS):
@@ -70,7 +72,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
                     added = bias[column * is_last : (column + known) * is_last]
                     is_plain = known == width and part == 0 and len(added) == 0 and not cuts
                     where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
-                    panel = panels + ((column - begin_column) // width * depth + begin) * PANEL_BYTES
+                    panel = panels + (column - begin_column) // width * (end - begin) * PANEL_BYTES
                     is_half = 2 * known <= width
                     strided_tile(is_half, False, rows, left, a_stride, a_step, panel, PANEL_BYTES, end - begin, where, apart, work)
                     if not is_plain:
@@ -208,7 +210,7 @@ def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, rectify
     width, threads = PANEL_BYTES // out.itemsize, max_threads()
     panels, blocks = _division(count, m, depth, -(-n // width), threads)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
-    work = ctx.scratch("panels", (threads, depth * panels * width), out.dtype)
+    work = ctx.scratch("panels", (threads, (min(depth, DEPTH) * panels + MOST_ROWS) * width), out.dtype)
     strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
     sizes = count, m, depth, n, panels * width, block, *strides[:-1]
     return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, rectify, sizes
@@ -219,9 +221,10 @@ def _division(count: int, m: int, depth: int, panels: int, threads: int) -> tupl
 
     Batches come first, since each is packed once, as long as rows are multiplied by some panels while they are in the cache.
     """
-    most = min(panels, max(1, PANELS_BYTES // (depth * PANEL_BYTES)))
+    most = min(panels, max(1, PANELS_BYTES // (min(depth, DEPTH) * PANEL_BYTES)))
     wanted = -(-PIECES * threads // count) if threads > 1 else 1
     if -(-panels // most) < wanted:
         most = max(min(most, FEW_PANELS), panels // wanted)
     batches = -(-panels // most)
-    return most, min(-(-wanted // batches), max(1, m // FEW_ROWS))
+    few = FEW_ROWS if depth <= DEPTH else MORE_ROWS
+    return most, min(-(-wanted // batches), max(1, m // few))

@@ -106,6 +106,8 @@ class Tape:
     def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
         size = self._width * int(offsets[end] - offsets[begin])
         parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
+        if self._like.nbytes < parts * self._machine.ROOM:
+            self._like = np.empty(parts * self._machine.ROOM // self._like.itemsize, self._like.dtype)
         self._machine.run(size if parts > 1 else 0, parts, tape, offsets, begin, end, rising, self._like)
 
 

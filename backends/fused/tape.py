@@ -15,7 +15,11 @@ from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from . import opcodes as op
 from .elements import compute
-from .tile import MOST_ROWS, PANEL_BYTES, pointer, spare, tile
+from .pieces import address
+from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
+
+ROOM = MOST_ROWS * PANEL_BYTES
+"""Bytes of rows whose products are not whole panels."""
 
 AT_ONCE = 4096
 """Elements of a value that go through operations together: as many as lie in the nearer caches with all other values."""
@@ -77,10 +81,11 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
         offsets: first row of each of all steps, and the number of rows.
         begin, end: the steps to run.
         rising: whether they come in the order of time.
-        like: an array of the common element type.
+        like: an array of the common element type, with :data:`ROOM` bytes for each part.
     """
     for part in prange(parts):
-        _run(tape, offsets, begin, end, rising, _cut(part, parts, offsets, begin, end), _cut(part + 1, parts, offsets, begin, end), like)
+        low, high = _cut(part, parts, offsets, begin, end), _cut(part + 1, parts, offsets, begin, end)
+        _run(tape, offsets, begin, end, rising, low, high, address(like, part * ROOM // like.itemsize), like)
 
 
 @jittable
@@ -100,8 +105,7 @@ def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
 
 
 @jittable
-def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
-    unfinished = spare(like)
+def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, unfinished: int, like: Any) -> None:
     largest = 1
     for line in range(len(tape)):
         largest = max(largest, tape[line, op.SIZE])

@@ -109,8 +109,3 @@ def put_alternate(target: int, source: int, size: int, like: Any) -> None:
 @lowered_in("tile_code")
 def pointer(address: int, like: Any) -> Any:
     """A pointer to elements of the type of an array, from an address."""
-
-
-@lowered_in("tile_code")
-def spare(like: Any) -> Any:
-    """The address of memory for a tile, for as long as the function that asks for it runs."""

@@ -35,17 +35,6 @@ def _fetch(typing: Any, address: Any) -> Any:
     return types.void(types.intp), generate
 
 
-def _spare(typing: Any, like: Any) -> Any:
-    """The address of memory on the stack of the function that asks."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        scalar = context.get_value_type(like.dtype)
-        memory = cgutils.alloca_once(builder, ir.ArrayType(scalar, MOST_ROWS * PANEL_BYTES * 8 // like.dtype.bitwidth))
-        return builder.ptrtoint(memory, context.get_value_type(types.intp))
-
-    return types.intp(like), generate
-
-
 class Code:
     """Writes code for elements of the type of an array."""
 
@@ -306,4 +295,3 @@ def _by_vectors(code: Code, spread: Any, size: Any) -> Iterator[tuple[Any, Any, 
 
 pointer: Any = intrinsic(_pointer)
 fetch: Any = intrinsic(_fetch)
-spare: Any = intrinsic(_spare)

@@ -23,7 +23,7 @@ def computed(kind: int, x: Any) -> Any:
     """What an operation makes of numbers."""
     found = np.empty_like(x)
     table = np.array([[kind, len(x), 0, 0, found.ctypes.data, 0, 0, x.ctypes.data, 0, 0, 0, 0, 0]], np.intp)
-    tape.run(0, 1, table, np.array([0, 1]), 0, 1, True, x[:0])
+    tape.run(0, 1, table, np.array([0, 1]), 0, 1, True, x)
     return found
 
 
@@ -56,7 +56,7 @@ def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
         a, b, c = (random.standard_normal(shape).astype(dtype) for shape in ((m, k), (n, k) if transposed else (k, n), (m + 1, n + 3)))
         b, untouched = b.T if transposed else b, c.copy()
         packed = np.empty(tape.packed_bytes(b), np.uint8)
-        like = np.empty(0, dtype)
+        like = np.empty(tape.ROOM, dtype)
         tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
         line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, 0, 0]
         tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
