@@ -31,13 +31,28 @@ class ParquetSource(Source):
             groups, before = list(range(file.metadata.num_row_groups)), 0
             while groups and before + file.metadata.row_group(groups[0]).num_rows <= first:
                 before += file.metadata.row_group(groups.pop(0)).num_rows
-            skipped = first - before
             if self.count == 0:
                 yield ArrowTable(file.schema_arrow.empty_table().select(columns))
-            for batch in self._batches(file, groups, columns):
-                if skipped < batch.num_rows:
-                    yield ArrowTable(batch.slice(skipped))
-                skipped = max(skipped - batch.num_rows, 0)
+            yield from map(ArrowTable, self._from_row(first - before, self._batches(file, groups, columns)))
+
+    def _from_row(self, first: int, batches: Iterator[Any]) -> Iterator[Any]:
+        """Batches from a row on, cut as if all before had been read: beside other rows a row may be rounded otherwise."""
+        if first == 0:
+            yield from batches
+            return
+        from pyarrow import Table
+
+        size, held, count = self.predictor.batch_rows, [], 0
+        for batch in batches:
+            held.append(batch.slice(min(first, batch.num_rows)))
+            count += held[-1].num_rows
+            first = max(first - batch.num_rows, 0)
+            while count >= size:
+                table = Table.from_batches(held)
+                yield table.slice(0, size)
+                held, count = table.slice(size).to_batches(), count - size
+        if count:
+            yield Table.from_batches(held)
 
     def _batches(self, file: Any, groups: list[int], columns: list[str]) -> Iterator[Any]:
         try:
