@@ -20,7 +20,7 @@ class UserLearner(Learner):
 
     A rule that works on arrays in place, as the built-in learners do, derives from :class:`Learner` instead and is faster.
     Its own state is in checkpoints only if it overrides ``create_checkpoint`` and ``restore_from_checkpoint``, adding to the state of
-    this class.  :meth:`learning_rate` follows the schedule.
+    this class.  The learner counts no samples itself, so that :meth:`learning_rate` stays at the schedule's first value.
 
     Args:
         parameters: the parameters that it updates, distinct and of known shape.
@@ -76,7 +76,6 @@ class UserLearner(Learner):
         learnt = self.update(views, count, is_sweep_end)
         if not isinstance(learnt, bool):
             raise TypeError(f"{type(self).__name__}: update must return True, or False if nothing was learnt; got {learnt!r:.80}")
-        self._count(count, is_sweep_end)
         return learnt
 
 

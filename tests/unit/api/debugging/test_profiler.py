@@ -384,7 +384,7 @@ def test_nothing_to_draw_is_drawn(tmp_path: Path) -> None:
 
 def test_a_picture_takes_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cntk.debugging.roofline.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install opencntk\[plot\]"):
+    with pytest.raises(ImportError, match=r"pip install 'opencntk\[plot\]'"):
         C.debugging.start_profiler(str(tmp_path), plot=True)
     C.debugging.stop_profiler()
     assert not list(tmp_path.iterdir())

@@ -213,7 +213,7 @@ def test_a_failure_of_graphviz_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 def test_without_a_program_that_draws_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(graph, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install opencntk\[plot\].*apt install graphviz"):
+    with pytest.raises(ImportError, match=r"pip install 'opencntk\[plot\]'.*apt install graphviz"):
         graph.plot(network(), str(tmp_path / "graph.svg"))
 
 

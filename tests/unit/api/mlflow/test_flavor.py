@@ -175,5 +175,5 @@ def test_models_of_others_are_refused(mlflow: Any, monkeypatch: pytest.MonkeyPat
 def test_without_mlflow_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "mlflow"] or ["mlflow"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"cntk\.mlflow needs MLflow and pandas: pip install opencntk\[mlflow\]"):
+    with pytest.raises(ImportError, match=r"cntk\.mlflow needs MLflow and pandas: pip install 'opencntk\[mlflow\]'"):
         cntk.mlflow.save_model(network(), "saved")

@@ -227,5 +227,5 @@ def test_training_and_testing() -> None:
 
 def test_mlflow_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(ImportError, match=r"pip install opencntk\[mlflow\]"):
+    with pytest.raises(ImportError, match=r"pip install 'opencntk\[mlflow\]'"):
         MLflowProgressWriter()

@@ -271,7 +271,7 @@ def test_training_moves_the_bar(terminal: Terminal) -> None:
 
 def test_rich_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cntk.plugins.progress.live", None)
-    with pytest.raises(ImportError, match=r"pip install opencntk\[rich\]"):
+    with pytest.raises(ImportError, match=r"pip install 'opencntk\[rich\]'"):
         RichProgressBar()
 
 

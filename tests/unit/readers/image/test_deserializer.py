@@ -344,5 +344,5 @@ def test_damaged_images_are_refused_or_read(tmp_path_factory: pytest.TempPathFac
 def test_without_pillow_it_says_how_to_get_it(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = MinibatchSource(ImageDeserializer(many, streams(SCALE)), max_errors=30)
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"pip install opencntk\[image\]"):
+    with pytest.raises(ImportError, match=r"pip install 'opencntk\[image\]'"):
         source.next_minibatch(1)
