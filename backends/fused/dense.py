@@ -18,6 +18,9 @@ from .followers import Follower, followers
 WIDTH, MOST_WASTED = 16, 0.15
 """Columns that half a panel has, and the part of all columns that those of a last half may be empty."""
 
+FEW_ROWS, FEW_TERMS = 32, 1024
+"""Rows of a product, and terms of its sums, for which the matrix is not packed."""
+
 
 class Products:
     """Loops for float32 and float64, with a bias and a rectifier that follow."""
@@ -35,7 +38,11 @@ class Products:
         """Whether loops are faster at writing the product of two matrices, or of two stacks of them, to *out*."""
         m, n = out.shape[-2:]
         depth = left.shape[-1]
-        if min(m, n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
+        if min(n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
+            return False
+        if _has_few_rows(left, right, out):
+            return m > 1 and m * n * depth >= thresholds.product_compiled and are_usable()
+        if m < thresholds.product_sides:
             return False
         if out.ndim == 2:
             is_large = m * n * depth >= thresholds.product_compiled
@@ -52,19 +59,22 @@ class Products:
     @staticmethod
     def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
         """Write such a product."""
-        _module().multiply(ctx, left, right, out)
+        Products.bound(ctx, left, right, out)()  # type: ignore[misc]  # there is nothing that follows
 
     @staticmethod
     def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that writes such a product with what follows; None where it cannot."""
+        followers: tuple[Any, ...] = ()
+        if epilogue is not None:
+            (bias,) = epilogue.others
+            if bias.size != out.shape[-1] or out.strides[-1] != out.itemsize:
+                return None
+            followers = bias.reshape(-1), len(epilogue.steps) > 1
         call: Callable[[], None]
-        if epilogue is None:
-            call = _module().bound(ctx, left, right, out)
-            return call
-        (bias,) = epilogue.others
-        if bias.size != out.shape[-1] or out.strides[-1] != out.itemsize:
-            return None
-        call = _module().bound(ctx, left, right, out, bias.reshape(-1), len(epilogue.steps) > 1)
+        if _has_few_rows(left, right, out):
+            call = _few_rows().bound(left, right, out, *followers)
+        else:
+            call = _module().bound(ctx, left, right, out, *followers)
         return call
 
     @staticmethod
@@ -83,6 +93,13 @@ class Products:
         return _module().cut_back(ctx, grad, out, bias_grad.reshape(-1))
 
 
+def _has_few_rows(left: Any, right: Any, out: Any) -> bool:
+    """Whether a matrix is read as it lies, and not packed, for it is multiplied by a few rows only."""
+    if out.ndim != 2 or len(out) > FEW_ROWS or left.shape[1] > FEW_TERMS:
+        return False
+    return bool(right.strides[1] == out.strides[1] == out.itemsize)
+
+
 def _is_bias(step: Step) -> bool:
     """Whether the bias has a number for each column, and panels may have as many columns."""
     (spec,) = step.others
@@ -98,3 +115,10 @@ def _module() -> Any:
     from . import products
 
     return products
+
+
+@lru_cache(maxsize=1)
+def _few_rows() -> Any:
+    from . import few_rows
+
+    return few_rows

@@ -135,13 +135,14 @@ def _finish(c: int, stride: int, result: int, rows: int, known: int, is_sum: boo
         source = carray(pointer(result + row * PANEL_BYTES, like), width)
         target = carray(pointer(c + row * stride, like), width)
         if known == width:
-            _finish_row(target, source, width, is_sum, bias, rectify)
+            finish_row(target, source, width, is_sum, bias, rectify)
         else:
-            _finish_row(target, source, known, is_sum, bias, rectify)
+            finish_row(target, source, known, is_sum, bias, rectify)
 
 
 @jittable
-def _finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, rectify: bool) -> None:
+def finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, rectify: bool) -> None:
+    """Write a row of a result, with what follows, or add it to what is there."""
     if is_sum:
         for i in range(size):
             source[i] += target[i]

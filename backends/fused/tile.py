@@ -16,6 +16,11 @@ PANEL_BYTES = 2 * VECTOR_BYTES
 MOST_ROWS = 8 if _IS_WIDE else 6
 """Rows that are multiplied at once: as many as there are registers for their sums."""
 
+WIDE_ROWS = 4 if _IS_WIDE else 2
+WIDE_BYTES = 4 * VECTOR_BYTES
+"""Rows that are multiplied at once by columns that nobody has packed, and the bytes of a row of these: more columns and fewer rows, so that
+memory is read in longer runs."""
+
 DOT_ROWS, DOT_COLUMNS = (4, 6) if _IS_WIDE else (3, 4)
 """Rows whose dots with as many others are computed at once."""
 
@@ -63,6 +68,22 @@ def strided_tile(
         adds: whether the product is added to what is there.
         rows, a, a_stride, a_step, depth, c, c_stride, like: as for :func:`tile`.
         b, b_stride: address of the panel, and the bytes from one of its rows to the next.
+    """
+
+
+@lowered_in("tile_code")
+def wide_tile(
+    rows: int, a: int, a_stride: int, a_step: int, b: int, b_stride: int, depth: int, columns: int, c: int, c_stride: int, like: Any
+) -> None:  # fmt: skip
+    """Multiply a few rows by columns of a matrix as it lies in memory.
+
+    Each element of the result is the sum that :func:`tile` computes.
+
+    Args:
+        rows: how many, from 1 to :data:`WIDE_ROWS`.
+        a, a_stride, a_step, depth, c, c_stride, like: as for :func:`tile`.
+        b, b_stride: address of the first column, and the bytes from one row of the matrix to the next; elements of a row lie side by side.
+        columns: how many, from 1 to as many as :data:`WIDE_BYTES` hold.
     """
 
 

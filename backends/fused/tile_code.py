@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, WIDE_BYTES, WIDE_ROWS
 
 
 def _pointer(typing: Any, address: Any, like: Any) -> Any:
@@ -50,17 +50,20 @@ class Code:
 
     def multiply(
         self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any,
-        vectors: int = 2, adds: bool = False,
+        vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None,
     ) -> None:  # fmt: skip
         """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
 
         Args:
             adds: whether the product is added to what is there.
+            most_rows: the most rows that there are.
+            columns: how many there are; None for all that the vectors hold.
         """
+        known = [None if columns is None else self.before(columns, part) for part in range(vectors)]
         builder = self.builder
         done = builder.append_basic_block("done")
         choice = builder.switch(rows, done)
-        for count in range(1, MOST_ROWS + 1):
+        for count in range(1, most_rows + 1):
             block = builder.append_basic_block(f"rows.{count}")
             choice.add_case(count, block)
             builder.position_at_end(block)
@@ -73,14 +76,14 @@ class Code:
                         builder.store(self.load(place), total)
             with cgutils.for_range(builder, depth) as loop:
                 panel = line(loop.index)
-                parts = [self.load(self.place(panel, part, VECTOR_BYTES)) for part in range(vectors)]
+                parts = [self.load(self.place(panel, part, VECTOR_BYTES), known[part]) for part in range(vectors)]
                 for start, totals in zip(starts, sums, strict=True):
                     many = self._spread(self.place(start, loop.index, a_step))
                     for part, total in zip(parts, totals, strict=True):
                         self._add_product(many, part, total)
             for totals, to in zip(sums, ends, strict=True):
-                for total, place in zip(totals, to, strict=True):
-                    self.store(builder.load(total), place)
+                for total, place, flags in zip(totals, to, known, strict=True):
+                    self.store(builder.load(total), place, flags)
             builder.branch(done)
         builder.position_at_end(done)
 
@@ -253,6 +256,21 @@ def strided_tile(
             multiply(1)
         with whole:
             multiply(2)
+
+
+@written
+def wide_tile(
+    code: Code, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, b_stride: Any, depth: Any, columns: Any, c: Any, c_stride: Any
+) -> None:  # fmt: skip
+    def line(number: Any) -> Any:
+        return code.place(b, number, b_stride)
+
+    vectors = WIDE_BYTES // VECTOR_BYTES
+    are_all = code.builder.icmp_signed("==", columns, code.number(vectors * code.lanes))
+    with code.builder.if_else(are_all) as (whole, part):
+        for known, block in ((None, whole), (columns, part)):
+            with block:
+                code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, False, WIDE_ROWS, known)
 
 
 @written

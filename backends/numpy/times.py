@@ -47,7 +47,6 @@ class TimesKernel:
         if are_views and loops is not None and loops.fits(x, w, y):
             return loops.bound(ctx, x, w, y, epilogue)
         calls: list[Callable[[], Any]]
-        calls: list[Callable[[], Any]]
         if not are_views:
             calls = [partial(op.forward, ctx, out, left, right)]
         elif size := size_of_pieces(x, w, y):
