@@ -2,7 +2,7 @@
 
     python benchmarks/learners.py
 
-measures opencntk's learners and PyTorch's, each in a process of its own: in one they would share OpenMP's threads, and how these wait.
+measures opencntk's learners and PyTorch's, each in a process of its own: in one, threads that wait would take the processors from others.
 """
 
 import numpy as np
