@@ -41,7 +41,8 @@ class Products:
         if min(n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
             return False
         if _has_few_rows(left, right, out):
-            return m > 1 and m * n * depth >= thresholds.product_compiled and are_usable()
+            least = thresholds.product_compiled if m > 1 else thresholds.product_row_compiled
+            return m * n * depth >= least and are_usable()
         if m < thresholds.product_sides:
             return False
         if out.ndim == 2:

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.machine.language import carray, prange
+from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from .products import finish_row
 from .tile import WIDE_BYTES, WIDE_ROWS, pointer, wide_tile
+
+LINES = 8
+"""Rows of the matrix that are added at once to the product of one row."""
+
+SHARED, BLOCK = 2**20, 256
+"""Multiplications from which on threads share columns, and the columns that one takes of a single row's product at a time."""
 
 
 @loop("R1 q q q R1 ? (8)", takes_long=True)
@@ -41,6 +47,59 @@ def _multiply(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
                     finish_row(target, target, known, False, bias[column : column + known], rectify)
 
 
+@loop("R1 q q q R1 ? (6)", takes_long=True)
+def _multiply_one(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
+    """Write the product of one row, a few rows of the matrix after the other, as processors read memory fastest.
+
+    Args:
+        like, a, b, c, bias, rectify: as for :func:`_multiply`.
+        sizes: depth, columns, and columns that a thread takes at a time; how many bytes lie between elements of the row, and between rows
+            of the matrix; and the bytes of an element.
+    """
+    depth, n, block, a_step, b_stride, itemsize = sizes
+    for part in prange((n + block - 1) // block):
+        column = part * block
+        known = min(block, n - column)
+        target = carray(pointer(c + column * itemsize, like), known)
+        target[:] = 0
+        for line in range(0, depth - depth % LINES, LINES):
+            _add_lines(target, a + line * a_step, a_step, b + line * b_stride + column * itemsize, b_stride, known, like)
+        for line in range(depth - depth % LINES, depth):
+            _add_line(target, carray(pointer(a + line * a_step, like), 1)[0], b + line * b_stride + column * itemsize, known, like)
+        if len(bias) > 0 or rectify:
+            finish_row(target, target, known, False, bias[column : column + known], rectify)
+
+
+@jittable(fastmath={"contract"})
+def _add_lines(target: Any, a: int, a_step: int, b: int, b_stride: int, size: int, like: Any) -> None:
+    """Add :data:`LINES` rows of the matrix, each times its element of the row."""
+    x0, x1 = carray(pointer(a, like), 1)[0], carray(pointer(a + a_step, like), 1)[0]
+    x2, x3 = carray(pointer(a + 2 * a_step, like), 1)[0], carray(pointer(a + 3 * a_step, like), 1)[0]
+    x4, x5 = carray(pointer(a + 4 * a_step, like), 1)[0], carray(pointer(a + 5 * a_step, like), 1)[0]
+    x6, x7 = carray(pointer(a + 6 * a_step, like), 1)[0], carray(pointer(a + 7 * a_step, like), 1)[0]
+    w0, w1 = carray(pointer(b, like), size), carray(pointer(b + b_stride, like), size)
+    w2, w3 = carray(pointer(b + 2 * b_stride, like), size), carray(pointer(b + 3 * b_stride, like), size)
+    w4, w5 = carray(pointer(b + 4 * b_stride, like), size), carray(pointer(b + 5 * b_stride, like), size)
+    w6, w7 = carray(pointer(b + 6 * b_stride, like), size), carray(pointer(b + 7 * b_stride, like), size)
+    for i in range(size):
+        total = target[i] + x0 * w0[i]
+        total += x1 * w1[i]
+        total += x2 * w2[i]
+        total += x3 * w3[i]
+        total += x4 * w4[i]
+        total += x5 * w5[i]
+        total += x6 * w6[i]
+        total += x7 * w7[i]
+        target[i] = total
+
+
+@jittable(fastmath={"contract"})
+def _add_line(target: Any, x: Any, b: int, size: int, like: Any) -> None:
+    line = carray(pointer(b, like), size)
+    for i in range(size):
+        target[i] += x * line[i]
+
+
 def bound(left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
     """A function that writes the product of *left* ``(m, depth)`` and *right* ``(depth, n)``, of whose rows elements lie side by side, to
     *out*, of which the same holds.
@@ -50,8 +109,13 @@ def bound(left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = Fal
         rectify: whether negative results then become zero.
     """
     (m, n), depth, like = out.shape, left.shape[1], out.reshape(-1)[:0]
-    sizes = m, depth, n, *left.strides, right.strides[0], out.strides[0], out.itemsize
+    is_shared = m * n * depth >= SHARED
     addresses = [array.ctypes.data for array in (left, right, out)]
-    call = _multiply.bound(True, like, *addresses, like if bias is None else bias, rectify, sizes)
+    arguments = like, *addresses, like if bias is None else bias, rectify
+    if m == 1:
+        sizes = depth, n, min(n, BLOCK) if is_shared else n, left.strides[1], right.strides[0], out.itemsize
+        call = _multiply_one.bound(is_shared, *arguments, sizes)
+    else:
+        call = _multiply.bound(is_shared, *arguments, (m, depth, n, *left.strides, right.strides[0], out.strides[0], out.itemsize))
     call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call

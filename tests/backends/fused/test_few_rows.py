@@ -52,18 +52,33 @@ def test_the_left_operand_lies_as_it_likes(dtype: Any) -> None:
 
 @both_types
 def test_a_row_is_the_same_as_in_a_large_product(dtype: Any) -> None:
-    left, right, out = numbers(80, 100, dtype=dtype), numbers(100, 64, dtype=dtype), np.empty((80, 64), dtype)
+    left, right, out = numbers(80, 100, dtype=dtype), numbers(100, 83, dtype=dtype), np.empty((80, 83), dtype)
     products.multiply(Context(backend_named("numpy"), training=True), left, right, out)
-    np.testing.assert_array_equal(product(left[40:45], right), out[40:45])
+    for some in (slice(40, 45), slice(7, 8)):
+        np.testing.assert_array_equal(product(left[some], right), out[some])
+
+
+@both_types
+@pytest.mark.parametrize("m", [1, 6])
+def test_threads_share_large_ones(m: int, dtype: Any) -> None:
+    left, right = numbers(m, 1021, dtype=dtype), numbers(1021, 1100, dtype=dtype)
+    found = []
+    for number in (1, 3):
+        threads.set_max_threads(number)
+        found.append(product(left, right))
+    np.testing.assert_allclose(found[0], left.astype(np.float64) @ right, atol=1e-3 if dtype == np.float32 else 1e-11)
+    np.testing.assert_array_equal(*found)
 
 
 @both_types
 @pytest.mark.parametrize("rectify", [False, True])
 def test_bias_and_rectifier_follow(rectify: bool, dtype: Any) -> None:
-    left, right, bias = numbers(5, 30, dtype=dtype), numbers(30, 77, dtype=dtype), numbers(77, dtype=dtype)
-    expected = left @ right + bias
-    found = product(left, right, bias, rectify)
-    np.testing.assert_allclose(found, np.maximum(expected, 0) if rectify else expected, atol=1e-4 if dtype == np.float32 else 1e-12)
+    right, bias = numbers(30, 77, dtype=dtype), numbers(77, dtype=dtype)
+    for m in (1, 5):
+        left = numbers(m, 30, dtype=dtype)
+        expected = left @ right + bias
+        found = product(left, right, bias, rectify)
+        np.testing.assert_allclose(found, np.maximum(expected, 0) if rectify else expected, atol=1e-4 if dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +86,8 @@ def test_bias_and_rectifier_follow(rectify: bool, dtype: Any) -> None:
     [
         (2, 1000, 1000, "", True),
         (32, 1000, 1000, "", True),
-        (1, 1000, 2000, "", False),  # the BLAS reads a matrix for a row as fast as there is
+        (1, 400, 400, "", True),
+        (1, 300, 300, "", False),
         (8, 300, 300, "", False),  # small
         (8, 1000, 20, "", False),  # few columns
         (8, 2000, 1000, "", False),  # deep: partial sums are added
