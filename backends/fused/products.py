@@ -194,12 +194,14 @@ def multiply(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, re
         bias: an array of shape ``(n,)`` that is added to each row; None for none.
         rectify: whether negative results then become zero.
     """
-    _multiply.run(True, *_arguments(ctx, left, right, out, bias, rectify))
+    arguments = _arguments(ctx, left, right, out, bias, rectify)
+    _multiply.run(True, *arguments, most=len(arguments[0]))
 
 
 def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
     """A function that does what :func:`multiply` does with these arrays."""
-    call = _multiply.bound(True, *_arguments(ctx, left, right, out, bias, rectify))
+    arguments = _arguments(ctx, left, right, out, bias, rectify)
+    call = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
     call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call
 

@@ -99,7 +99,7 @@ def prange(turns: int) -> range:
 
 
 def slot() -> int:
-    """The number of the calling thread among those that share a call, less than ``max_threads()``; in compiled code, 0 elsewhere."""
+    """The number of the calling thread among those that share a call, the caller being 0; in compiled code, 0 elsewhere."""
     return 0
 
 

@@ -27,6 +27,9 @@ from .pool import threads_available as threads_available  # noqa: E402
 
 FAILED = b"\1"
 
+UNLIMITED = 1 << 30
+"""Threads that are more than there are."""
+
 
 class Loop:
     """A loop over :func:`~cntk.core.machine.language.prange`, compiled when it is first called with arguments of some types.
@@ -55,21 +58,22 @@ class Loop:
         """
         self.run(size >= thresholds.elements_shared, *arguments)
 
-    def run(self, shared: bool, *arguments: Any) -> None:
+    def run(self, shared: bool, *arguments: Any, most: int = UNLIMITED) -> None:
         """Run the loop, by several threads if it is to be *shared* and they can.
 
         Args:
             arguments: of the function: arrays, numbers and tuples of whole numbers.
+            most: threads, where each needs memory of its own.
 
         Raises:
             TypeError: the loop cannot be compiled for such arguments.
             ImportError: there is no machine code for such arguments, and no Numba that compiles loops.
             RuntimeError: it failed.
         """
-        if not self._for(arguments).run(self._threads(shared), arguments):
+        if not self._for(arguments).run(self._threads(shared, most), arguments):
             raise self._failure()
 
-    def bound(self, shared: bool, *arguments: Any) -> Callable[[], None]:
+    def bound(self, shared: bool, *arguments: Any, most: int = UNLIMITED) -> Callable[[], None]:
         """A function that runs the loop with these arguments, as :meth:`run` would; for calls that are repeated.
 
         It must not be called by several threads at a time.
@@ -77,7 +81,7 @@ class Loop:
         run, is_shared = self._for(arguments).bound(arguments), shared and self._is_parallel
 
         def call() -> None:
-            if not run(self._threads(is_shared) if is_shared else 1):
+            if not run(self._threads(is_shared, most) if is_shared else 1):
                 raise self._failure()
 
         return call
@@ -95,8 +99,8 @@ class Loop:
             raise ValueError(f"loop '{self.function.__qualname__}' has no signature, so it is compiled only when it is called")
         return kinds_of(self.signature, is_double)
 
-    def _threads(self, shared: bool) -> int:
-        threads = max_threads() if shared and self._is_parallel else 1
+    def _threads(self, shared: bool, most: int) -> int:
+        threads = min(max_threads(), most) if shared and self._is_parallel else 1
         return threads if threads > 1 and threads_available() else 1
 
     def _failure(self) -> RuntimeError:

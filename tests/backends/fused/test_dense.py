@@ -22,6 +22,7 @@ from cntk.testing import assert_close
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 products = pytest.importorskip("cntk.backends.fused.products")
+pool = pytest.importorskip("cntk.core.machine.pool")
 pytestmark = pytest.mark.usefixtures("three_threads")
 
 TYPES = [np.float32, np.float64]
@@ -81,6 +82,25 @@ def test_products_are_numpys_whatever_the_threads(sizes: Any, ways: Any, dtype: 
     assert np.abs(found[0] - expected).max() <= 4 * depth * np.finfo(dtype).eps * np.abs(expected).max()
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
+
+
+def test_more_threads_than_there_is_memory_for_do_not_help() -> None:
+    left, right = numbers((1, 300, 90), "contiguous", np.float32, 1)[0], numbers((1, 90, 200), "contiguous", np.float32, 2)[0]
+    out, slots = np.empty((300, 200), np.float32), []
+    threads.set_max_threads(1)
+    call = products.bound(context(), left, right, out)
+    threads.set_max_threads(5)
+    share = pool.Pool.share
+
+    def noted(self: Any, function: Any, argument: Any, number: int) -> None:
+        slots.append(number)
+        share(self, function, argument, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool.Pool, "share", noted)
+        call()
+    assert slots == []
+    np.testing.assert_allclose(out, left @ right, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
