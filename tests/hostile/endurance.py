@@ -33,6 +33,8 @@ EVERY = 3
 """Cases between two looks at what the process holds."""
 WARM = 0.35
 """Part of the looks after which nothing may grow."""
+FILLED = 20
+"""Looks after which caches hold as many objects as they may: some thousand plans of sums, and programs."""
 FEWEST = 12
 """Looks from which on growth is told from chance."""
 WORDS, CLASSES, SEQUENCES = 2000, 7, 3000
@@ -69,8 +71,10 @@ def finish() -> str:
     """Nothing has grown."""
     if len(looks) < FEWEST:
         return f"{len(looks)} looks, too few"
-    counted = looks[int(len(looks) * WARM) :]
+    warm = int(len(looks) * WARM)
+    counted, full = looks[warm:], looks[max(warm, FILLED) :]
     grown = {name: growth([getattr(one, name) for one in counted]) for name in Look._fields}
+    grown["objects"] = growth([one.objects for one in full]) if len(full) >= FEWEST else 0.0
     table = "\n".join(" ".join(f"{name} {number}" for name, number in one._asdict().items()) for one in looks[:: max(len(looks) // 20, 1)])
     wrong = [f"{name} by {grown[name]:.0f}" for name in Look._fields if grown[name] > GROWTH[name]]
     assert not wrong, f"grown in {len(counted)} looks: {', '.join(wrong)}\n{table}"
