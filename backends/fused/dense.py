@@ -18,8 +18,11 @@ from .followers import Follower, followers
 WIDTH, MOST_WASTED = 16, 0.15
 """Columns that half a panel has, and the part of all columns that those of a last half may be empty."""
 
-FEW_ROWS, FEW_TERMS = 32, 1024
-"""Rows of a product, and terms of its sums, for which the matrix is not packed."""
+DEPTH = 1024
+"""Products that are added up before they are added to the result."""
+
+FEW_ROWS = 32
+"""Rows of a product for which the matrix is not packed, as long as its sums have no more terms than are added up at a time."""
 
 
 class Products:
@@ -65,17 +68,17 @@ class Products:
     @staticmethod
     def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
         """A function that writes such a product with what follows; None where it cannot."""
-        followers: tuple[Any, ...] = ()
+        after: tuple[Any, ...] = ()
         if epilogue is not None:
             (bias,) = epilogue.others
             if bias.size != out.shape[-1] or out.strides[-1] != out.itemsize:
                 return None
-            followers = bias.reshape(-1), len(epilogue.steps) > 1
+            after = bias.reshape(-1), len(epilogue.steps) > 1
         call: Callable[[], None]
         if _has_few_rows(left, right, out):
-            call = _few_rows().bound(left, right, out, *followers)
+            call = _few_rows().bound(left, right, out, *after)
         else:
-            call = _module().bound(ctx, left, right, out, *followers)
+            call = _module().bound(ctx, left, right, out, *after)
         return call
 
     @staticmethod
@@ -96,7 +99,7 @@ class Products:
 
 def _has_few_rows(left: Any, right: Any, out: Any) -> bool:
     """Whether a matrix is read as it lies, and not packed, for it is multiplied by a few rows only."""
-    if out.ndim != 2 or len(out) > FEW_ROWS or left.shape[1] > FEW_TERMS:
+    if out.ndim != 2 or len(out) > FEW_ROWS or left.shape[1] > DEPTH:
         return False
     return bool(right.strides[1] == out.strides[1] == out.itemsize)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.common.thresholds import thresholds
 from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from .products import finish_row
@@ -17,8 +18,8 @@ from .tile import WIDE_BYTES, WIDE_ROWS, pointer, wide_tile
 LINES = 8
 """Rows of the matrix that are added at once to the product of one row."""
 
-SHARED, BLOCK = 2**20, 256
-"""Multiplications from which on threads share columns, and the columns that one takes of a single row's product at a time."""
+BLOCK = 256
+"""Columns that a thread takes of a single row's product at a time, where several share them."""
 
 
 @loop("R1 q q q R1 ? (8)", takes_long=True)
@@ -109,7 +110,7 @@ def bound(left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = Fal
         rectify: whether negative results then become zero.
     """
     (m, n), depth, like = out.shape, left.shape[1], out.reshape(-1)[:0]
-    is_shared = m * n * depth >= SHARED
+    is_shared = m * n * depth >= thresholds.product_row_shared
     addresses = [array.ctypes.data for array in (left, right, out)]
     arguments = like, *addresses, like if bias is None else bias, rectify
     if m == 1:

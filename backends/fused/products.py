@@ -16,14 +16,12 @@ from ...core.machine.language import carray, jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
+from .dense import DEPTH
 from .pieces import address
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, strided_tile, turn
 
 PANELS_BYTES = 2**19
 """Bytes of panels that stay in a processor's second cache."""
-
-DEPTH = 1024
-"""Products that are added up before they are added to the result."""
 
 FEW_PANELS, FEW_ROWS, MORE_ROWS = 2, 32, 128
 """Panels of a batch, and rows of a block, that are not divided further: rows are read for each batch, and panels packed once by each thread
@@ -186,20 +184,14 @@ def cut_back(ctx: Context, grad: Any, out: Any, bias_grad: Any) -> Any:
     return cut
 
 
-def multiply(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> None:
-    """Write the product of matrices *left* ``(m, depth)`` and *right* ``(depth, n)``, or of stacks of such, to *out*, of which rows or
-    columns are contiguous.
+def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+    """A function that writes the product of matrices *left* ``(m, depth)`` and *right* ``(depth, n)``, or of stacks of such, to *out*, of
+    which rows or columns are contiguous.
 
     Args:
         bias: an array of shape ``(n,)`` that is added to each row; None for none.
         rectify: whether negative results then become zero.
     """
-    arguments = _arguments(ctx, left, right, out, bias, rectify)
-    _multiply.run(True, *arguments, most=len(arguments[0]))
-
-
-def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
-    """A function that does what :func:`multiply` does with these arrays."""
     arguments = _arguments(ctx, left, right, out, bias, rectify)
     call = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
     call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone

@@ -76,6 +76,7 @@ class Thresholds:
     product_cut: int = _from(2**17, "elements of a gradient", "a compiled loop sends it back through a rectifier, and sums it for the bias")
     product_gradient_direct: int = _from(64, "rows", "gradients of left operands are computed from the transposed matrix, not the rows")
     product_row_compiled: int = _from(2**17, "multiplications", "the product of a single row runs in a compiled loop, not the BLAS")
+    product_row_shared: int = _from(2**20, "multiplications", "threads share the product of a few rows that a compiled loop computes")
     product_shared: int = _from(2**20, "multiplications", "threads share products that the BLAS computes, and wait for one another")
     product_sides: int = _from(32, "rows, columns and terms", "products of that many may run in compiled loops")
     product_stack_compiled: int = _from(2**20, "multiplications in all products of a stack", "stacks of products run in compiled loops")

@@ -74,7 +74,7 @@ CODE = """
 @helpers = global i32 0       ; threads that may take pieces, beside the caller
 @open = global i64 0          ; the upper half counts calls, the lower one the pieces that nobody has taken
 @running = global i32 0       ; pieces that have not ended
-@started = global i32 0        ; threads
+@started = global i32 0       ; threads
 @sleepers = global i32 0      ; those that sleep
 @caller_sleeps = global i32 0
 
@@ -122,44 +122,34 @@ end:
   ret i32 %failed
 }}
 
-; Which piece the calling thread does, and of how many: the first of one outside shared calls.
-define i32 @number() {{
+; What the calling thread's place holds; another number outside shared calls, where it has none.
+define internal i32 @held(i64 %at, i32 %otherwise) {{
   %key = load i64, ptr @key
   %place = call ptr @pthread_getspecific(i64 %key)
   %is_alone = icmp eq ptr %place, null
   br i1 %is_alone, label %alone, label %shared
 shared:
-  %number = load i32, ptr %place
-  ret i32 %number
+  %held_at = getelementptr i32, ptr %place, i64 %at
+  %held = load i32, ptr %held_at
+  ret i32 %held
 alone:
-  ret i32 0
+  ret i32 %otherwise
+}}
+
+; Which piece the calling thread does, of how many, and its own number, which is 0 for the caller.
+define i32 @number() {{
+  %number = call i32 @held(i64 0, i32 0)
+  ret i32 %number
 }}
 
 define i32 @count() {{
-  %key = load i64, ptr @key
-  %place = call ptr @pthread_getspecific(i64 %key)
-  %is_alone = icmp eq ptr %place, null
-  br i1 %is_alone, label %alone, label %shared
-shared:
-  %count_at = getelementptr i32, ptr %place, i64 1
-  %count = load i32, ptr %count_at
+  %count = call i32 @held(i64 1, i32 1)
   ret i32 %count
-alone:
-  ret i32 1
 }}
 
-; The number of the calling thread in a shared call, 0 for the caller.
 define i32 @slot() {{
-  %key = load i64, ptr @key
-  %place = call ptr @pthread_getspecific(i64 %key)
-  %is_alone = icmp eq ptr %place, null
-  br i1 %is_alone, label %alone, label %shared
-shared:
-  %slot_at = getelementptr i32, ptr %place, i64 2
-  %slot = load i32, ptr %slot_at
+  %slot = call i32 @held(i64 2, i32 0)
   ret i32 %slot
-alone:
-  ret i32 0
 }}
 
 define i1 @is_inside() {{
@@ -169,9 +159,8 @@ define i1 @is_inside() {{
   ret i1 %is_inside
 }}
 
-; Whether there is a piece for a thread; the caller is number -1.
-define i1 @is_wanted(i32 %thread) {{
-  %open = load atomic i64, ptr @open seq_cst, align 8
+; Whether a thread may take one of the pieces that are open; the caller is number -1.
+define internal i1 @is_wanted(i64 %open, i32 %thread) {{
   %remaining = trunc i64 %open to i32
   %helpers = load atomic i32, ptr @helpers monotonic, align 4
   %is_one = icmp slt i32 %thread, %helpers
@@ -185,11 +174,7 @@ define void @work(i32 %thread, ptr %place) {{
   br label %look
 look:
   %open = load atomic i64, ptr @open seq_cst, align 8
-  %remaining = trunc i64 %open to i32
-  %helpers = load atomic i32, ptr @helpers monotonic, align 4
-  %is_one = icmp slt i32 %thread, %helpers
-  %are_some = icmp ne i32 %remaining, 0
-  %is_wanted = and i1 %is_one, %are_some
+  %is_wanted = call i1 @is_wanted(i64 %open, i32 %thread)
   br i1 %is_wanted, label %take, label %end
 take:
   %less = sub i64 %open, 1
@@ -197,6 +182,7 @@ take:
   %is_taken = extractvalue {{i64, i1}} %answer, 1
   br i1 %is_taken, label %do, label %look
 do:
+  %remaining = trunc i64 %open to i32
   %pieces = load i32, ptr @pieces
   %number = sub i32 %pieces, %remaining
   %count_at = getelementptr i32, ptr %place, i64 1
@@ -236,7 +222,8 @@ work:
   br label %look
 look:
   %looks = phi i32 [0, %work], [%more, %pause]
-  %came = call i1 @is_wanted(i32 %thread)
+  %seen = load atomic i64, ptr @open seq_cst, align 8
+  %came = call i1 @is_wanted(i64 %seen, i32 %thread)
   br i1 %came, label %work, label %pause
 pause:
   {pause}
@@ -248,7 +235,8 @@ lie_down:
   atomicrmw add ptr @sleepers, i32 1 seq_cst
   br label %ask
 ask:
-  %has_come = call i1 @is_wanted(i32 %thread)
+  %asked = load atomic i64, ptr @open seq_cst, align 8
+  %has_come = call i1 @is_wanted(i64 %asked, i32 %thread)
   br i1 %has_come, label %rise, label %sleep
 sleep:
   call i32 @pthread_cond_wait(ptr @work_came, ptr @mutex)

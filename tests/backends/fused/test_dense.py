@@ -76,7 +76,7 @@ def test_products_are_numpys_whatever_the_threads(sizes: Any, ways: Any, dtype: 
         for number in (1, 2, 3):
             threads.set_max_threads(number)
             out = numbers((count, m, n), ways[2], dtype, 3)
-            products.multiply(context(), left, right, out)
+            products.bound(context(), left, right, out)()
             found.append(out)
     expected = np.matmul(left.astype(np.float64), right.astype(np.float64))
     assert np.abs(found[0] - expected).max() <= 4 * depth * np.finfo(dtype).eps * np.abs(expected).max()
@@ -117,8 +117,8 @@ def test_bias_and_rectifier_follow_the_whole_sum(dtype: Any, rectify: bool, dept
 def test_a_row_does_not_depend_on_the_others() -> None:
     left, right = numbers((1, 60, 40), "contiguous", np.float32, 1)[0], numbers((1, 40, 64), "contiguous", np.float32, 2)[0]
     whole, some = np.empty((60, 64), np.float32), np.empty((7, 64), np.float32)
-    products.multiply(context(), left, right, whole)
-    products.multiply(context(), left[20:27].copy(), right, some)
+    products.bound(context(), left, right, whole)()
+    products.bound(context(), left[20:27].copy(), right, some)()
     np.testing.assert_array_equal(some, whole[20:27])
 
 

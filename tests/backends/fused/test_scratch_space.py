@@ -56,7 +56,7 @@ def test_a_read_of_scratch_space_is_seen(computes_with_scratch: Callable[..., bo
     def reads(context: Context) -> None:
         a, b, c = (context.scratch(name, (8, 8), np.float32) for name in "abc")
         b[:], c[:] = 1, 0
-        products.multiply(context, a, b, c)
+        products.bound(context, a, b, c)()
 
     assert computes_with_scratch(reads)
 
@@ -69,7 +69,11 @@ def test_products(computes_with_scratch: Callable[..., bool], columns: int, turn
     left = random.normal(size=(13, 45)).astype(dtype)
     right = random.normal(size=(columns, 45) if turned else (45, columns)).astype(dtype)
     out = np.empty((13, columns), dtype)
-    assert not computes_with_scratch(products.multiply, left, right.T if turned else right, out)
+
+    def multiplies(context: Context) -> None:
+        products.bound(context, left, right.T if turned else right, out)()
+
+    assert not computes_with_scratch(multiplies)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
