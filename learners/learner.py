@@ -353,6 +353,8 @@ class Learner(LearnerInterface):
         if self._has_masters:
             for entry, part in zip(self._parameter_states, parts, strict=True):
                 entry.publish(None if self._changes_parameters else part.rows)
+        for parameter in self._parameters:
+            parameter.updates += 1
         self._count(count, is_sweep_end)
         return True
 

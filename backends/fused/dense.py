@@ -66,8 +66,14 @@ class Products:
         Products.bound(ctx, left, right, out)()  # type: ignore[misc]  # there is nothing that follows
 
     @staticmethod
-    def bound(ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """A function that writes such a product with what follows; None where it cannot."""
+    def bound(
+        ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None, operand: int | None = None
+    ) -> Callable[[], None] | None:
+        """A function that writes such a product with what follows; None where it cannot.
+
+        Args:
+            operand: which of the operator's operands *right* is, if it is one: it is packed once where it seldom changes.
+        """
         after: tuple[Any, ...] = ()
         if epilogue is not None:
             (bias,) = epilogue.others
@@ -75,6 +81,11 @@ class Products:
                 return None
             after = bias.reshape(-1), len(epilogue.steps) > 1
         call: Callable[[], None]
+        if operand is not None and right.ndim == 2 and len(out) > 1 and out.strides[1] == out.itemsize:
+            made = _packed().panels(ctx, operand, right)
+            if made is not None:
+                call = _packed().bound(left, made, out, *after)
+                return call
         if _has_few_rows(left, right, out):
             call = _few_rows().bound(left, right, out, *after)
         else:
@@ -126,3 +137,10 @@ def _few_rows() -> Any:
     from . import few_rows
 
     return few_rows
+
+
+@lru_cache(maxsize=1)
+def _packed() -> Any:
+    from . import packed
+
+    return packed

@@ -18,9 +18,9 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
 from .pieces import address
-from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, pointer, strided_tile, turn
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile, pointer, turn
 
-PANELS_BYTES = 2**19
+PANELS_BYTES = 2**18
 """Bytes of panels that stay in a processor's second cache."""
 
 FEW_PANELS, FEW_ROWS, MORE_ROWS = 2, 32, 128
@@ -36,7 +36,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
     """Write products of matrices.
 
     Args:
-        work: a row for each thread, in which the panels of a batch fit, and behind them some rows of one.
+        work: a row for each thread, in which the panels of a batch fit.
         a, b, c: addresses of the operands and the result.
         bias: what is added to each row of the result; empty for nothing.
         rectify: whether negative results then become zero.
@@ -49,7 +49,6 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
     panels, packed = address(work, slot() * work.shape[1]), -1
-    result = address(work, (slot() + 1) * work.shape[1] - MOST_ROWS * width)
     for number in prange(count * batches * blocks):
         product, first = number // (batches * blocks), number % blocks * block
         last, begin_column = min(m, first + block), number // blocks % batches * batch
@@ -58,27 +57,23 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
             begin, end = depth * part // parts, depth * (part + 1) // parts
             if number // blocks * parts + part != packed:
                 packed = number // blocks * parts + part
-                _pack(panels, b + product * b_next + begin * b_stride, b_stride, b_step, end - begin, begin_column, end_column, work)
+                pack(panels, b + product * b_next + begin * b_stride, b_stride, b_step, end - begin, begin_column, end_column, work)
             is_last = part == parts - 1
-            cuts = rectify and is_last
             for row in range(first, last, MOST_ROWS):
                 rows, left = min(MOST_ROWS, last - row), a + product * a_next + row * a_stride + begin * a_step
                 for column in range(begin_column, end_column, width):
                     known, to = min(width, end_column - column), c + product * c_next + row * c_stride + column * itemsize
                     for line in range(2 * rows):
                         fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
-                    added = bias[column * is_last : (column + known) * is_last]
-                    is_plain = known == width and part == 0 and len(added) == 0 and not cuts
-                    where, apart = (to, c_stride) if is_plain else (result, PANEL_BYTES)
+                    added = address(bias, column) if is_last and len(bias) > 0 else 0
                     panel = panels + (column - begin_column) // width * (end - begin) * PANEL_BYTES
-                    is_half = 2 * known <= width
-                    strided_tile(is_half, False, rows, left, a_stride, a_step, panel, PANEL_BYTES, end - begin, where, apart, work)
-                    if not is_plain:
-                        _finish(to, c_stride, result, rows, known, part > 0, added, cuts, work)
+                    finished_tile(
+                        rows, left, a_stride, a_step, panel, end - begin, to, c_stride, known, part > 0, added, rectify and is_last, work
+                    )
 
 
 @jittable
-def _pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
+def pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
     """Copy columns of a matrix to panels, the last of which is filled up with zeros.
 
     What lay there before would not change the result, but processors multiply numbers too small to be normal many times slower.
@@ -123,19 +118,6 @@ def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: 
         for column in range(whole * (row < turned), known):
             target[column] = carray(pointer(b + row * stride + column * step, like), 1)[0]
         target[known:] = 0
-
-
-@jittable
-def _finish(c: int, stride: int, result: int, rows: int, known: int, is_sum: bool, bias: Any, rectify: bool, like: Any) -> None:
-    """Write rows of a result to where they belong, or add them, with what follows."""
-    width = PANEL_BYTES // like.itemsize
-    for row in range(rows):
-        source = carray(pointer(result + row * PANEL_BYTES, like), width)
-        target = carray(pointer(c + row * stride, like), width)
-        if known == width:
-            finish_row(target, source, width, is_sum, bias, rectify)
-        else:
-            finish_row(target, source, known, is_sum, bias, rectify)
 
 
 @jittable
@@ -203,15 +185,15 @@ def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, rectify
         left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
     (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
     width, threads = PANEL_BYTES // out.itemsize, max_threads()
-    panels, blocks = _division(count, m, depth, -(-n // width), threads)
+    panels, blocks = division(count, m, depth, -(-n // width), threads)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
-    work = ctx.scratch("panels", (threads, (min(depth, DEPTH) * panels + MOST_ROWS) * width), out.dtype)
+    work = ctx.scratch("panels", (threads, min(depth, DEPTH) * panels * width), out.dtype)
     strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
     sizes = count, m, depth, n, panels * width, block, *strides[:-1]
     return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, rectify, sizes
 
 
-def _division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:
+def division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:
     """The panels of a batch, and the blocks of rows: enough of both that whichever thread is free finds work.
 
     Batches come first, since each is packed once, as long as rows are multiplied by some panels while they are in the cache.

@@ -35,6 +35,9 @@ def _fetch(typing: Any, address: Any) -> Any:
     return types.void(types.intp), generate
 
 
+Finish = Callable[[list[list[Any]], list[list[Any]], list[Any]], None]
+
+
 class Code:
     """Writes code for elements of the type of an array."""
 
@@ -50,7 +53,7 @@ class Code:
 
     def multiply(
         self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any,
-        vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None,
+        vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None, finish: Finish | None = None,
     ) -> None:  # fmt: skip
         """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
 
@@ -58,6 +61,7 @@ class Code:
             adds: whether the product is added to what is there.
             most_rows: the most rows that there are.
             columns: how many there are; None for all that the vectors hold.
+            finish: generates what is done to the sums of all rows before they are written, given also where they go and the flags.
         """
         known = [None if columns is None else self.before(columns, part) for part in range(vectors)]
         builder = self.builder
@@ -81,6 +85,8 @@ class Code:
                     many = self._spread(self.place(start, loop.index, a_step))
                     for part, total in zip(parts, totals, strict=True):
                         self._add_product(many, part, total)
+            if finish is not None:
+                finish(sums, ends, known)
             for totals, to in zip(sums, ends, strict=True):
                 for total, place, flags in zip(totals, to, known, strict=True):
                     self.store(builder.load(total), place, flags)
@@ -256,6 +262,43 @@ def strided_tile(
             multiply(1)
         with whole:
             multiply(2)
+
+
+@written
+def finished_tile(
+    code: Code, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, columns: Any,
+    is_sum: Any, bias: Any, rectify: Any,
+) -> None:  # fmt: skip
+    builder = code.builder
+
+    def line(number: Any) -> Any:
+        return code.place(b, number, PANEL_BYTES)
+
+    def finish(sums: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
+        with builder.if_then(is_sum):
+            for totals, to in zip(sums, ends, strict=True):
+                for total, place, flags in zip(totals, to, known, strict=True):
+                    builder.store(builder.fadd(builder.load(total), code.load(place, flags)), total)
+        with builder.if_then(builder.icmp_signed("!=", bias, code.number(0))):
+            added = [code.load(code.place(bias, part, VECTOR_BYTES), flags) for part, flags in enumerate(known)]
+            for totals in sums:
+                for total, numbers in zip(totals, added, strict=True):
+                    builder.store(builder.fadd(builder.load(total), numbers), total)
+        with builder.if_then(rectify):
+            for total in (total for totals in sums for total in totals):
+                builder.store(code.at_least(code.zeros, builder.load(total)), total)
+
+    def multiply(vectors: int, known: Any) -> None:
+        code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, columns=known, finish=finish)
+
+    with builder.if_else(builder.icmp_signed("<=", columns, code.number(code.lanes))) as (half, more):
+        with half:
+            multiply(1, columns)
+        with more, builder.if_else(builder.icmp_signed("==", columns, code.number(2 * code.lanes))) as (whole, part):
+            with whole:
+                multiply(2, None)
+            with part:
+                multiply(2, columns)
 
 
 @written

@@ -284,7 +284,14 @@ def bound_correlation(
     """A function that correlates these arrays, as :func:`correlate` would."""
     if not all(array.flags.carray for array in (out, filters, operand)):
         return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
-    transform, convolve = (step.bound(*arguments) for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify))
+    channels, maps = g.channels, g.maps
+    row = tiling(channels, maps, g.windows, out.itemsize, len(operand)).results.row
+    sums = ctx.prepared(0, filters, "sums of filters", (SUMS * channels * row,), out.dtype, partial(_prepare, channels, maps, row))
+    steps = _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify, sums=sums)
+    if len(steps) == 1:
+        ((step, arguments),) = steps
+        return step.bound(*arguments)
+    transform, convolve = (step.bound(*arguments) for step, arguments in steps)
 
     def call() -> None:
         transform()
@@ -311,20 +318,33 @@ def _reverse(g: Correlation) -> Correlation:
 
 
 def _steps(
-    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, rectify: bool = False
-) -> Sequence[tuple[Loop, Sequence[Any]]]:
-    """The loops that correlate, and their arguments."""
+    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, rectify: bool = False,
+    sums: Any = None,
+) -> Sequence[tuple[Loop, Sequence[Any]]]:  # fmt: skip
+    """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there."""
     channels, maps = g.channels, g.maps
     how = tiling(channels, maps, g.windows, out.itemsize, len(x))
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
-    sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
+    x = writable(ctx, "images", x).reshape(-1)
+    transforms = []
+    if sums is None:
+        sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
+        transforms = [_transforming(writable(ctx, "filters", filters), sums, channels, maps, how.results.row, is_turned)]
+    shared = out.size * channels * TAPS >= thresholds.winograd_shared
+    convolves = shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify
+    return *transforms, (_convolve, convolves)
+
+
+def _transforming(filters: Any, sums: Any, channels: int, maps: int, row: int, is_turned: bool = False) -> tuple[Loop, Sequence[Any]]:
     strides = (maps * TAPS, TAPS) if is_turned else (TAPS, channels * TAPS)
-    filters, x = writable(ctx, "filters", filters).reshape(-1), writable(ctx, "images", x).reshape(-1)
-    filters_shared, shared = filters.size >= thresholds.winograd_filters_shared, out.size * channels * TAPS >= thresholds.winograd_shared
-    return (
-        (_transform, (filters_shared, filters, sums, is_turned, (channels, maps, how.results.row, *strides))),
-        (_convolve, (shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify)),
-    )
+    shared = filters.size >= thresholds.winograd_filters_shared
+    return _transform, (shared, filters.reshape(-1), sums, is_turned, (channels, maps, row, *strides))
+
+
+def _prepare(channels: int, maps: int, row: int, sums: Any, filters: Any) -> None:
+    """Write the sums of the weights of filters that seldom change."""
+    step, arguments = _transforming(filters, sums, channels, maps, row)
+    step.run(*arguments)
 
 
 def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:

@@ -36,8 +36,17 @@ class DenseProducts(Protocol):
     def multiply(self, ctx: Context, left: Any, right: Any, out: Any, /) -> None:
         """Write such a product."""
 
-    def bound(self, ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None, /) -> Callable[[], None] | None:
-        """A function that writes such a product, with what follows, whenever it is called; None where it cannot."""
+    def bound(
+        self, ctx: Context, left: Any, right: Any, out: Any, epilogue: Epilogue | None = None, operand: int | None = None, /
+    ) -> Callable[[], None] | None:
+        """A function that writes such a product, with what follows, whenever it is called; None where it cannot.
+
+        Args:
+            ctx: the context.
+            left, right, out: the matrices.
+            epilogue: what follows.
+            operand: which of the operator's operands *right* is, if it is one.
+        """
 
     def send_back(self, ctx: Context, epilogue: Epilogue, grad: Any, out: Any, /) -> Any:
         """The gradient of the product, after which come the steps of *epilogue*; writes those of their operands.

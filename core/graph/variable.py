@@ -255,10 +255,12 @@ class _Holder(ArrayMixin, Variable):
 
     Attributes:
         version: how often a value has been assigned.
-        is_volatile: whether others write to the array as well, so that the version does not show changes.
+        updates: how often the array has been written to otherwise, by learners and by operators that assign.
+        is_volatile: whether others write to the array as well, so that neither shows changes.
     """
 
     is_volatile = False
+    updates = 0
 
     def __bool__(self) -> bool:
         return True

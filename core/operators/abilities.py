@@ -7,8 +7,9 @@ whose result Python caches for each class.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from ..common.shape import Shape
 from ..types.spec import Spec
 
 if TYPE_CHECKING:
@@ -60,6 +61,58 @@ class Follows(Protocol):
             before: the operator of one of the operands, which this operator reads once, and others only if they are fused with it as well.
             own: what this operator is at work in.
             inputs: types of the new operator's operands: this operator's, with those of *before* in place of its result.
+        """
+
+
+@runtime_checkable
+class IsIdentity(Protocol):
+    """Under some circumstances it does nothing."""
+
+    def is_identity(self, training: bool) -> bool:
+        """Whether its result is its only operand."""
+
+
+class AsAffine(NamedTuple):
+    """An operator as a product with some numbers and a sum with others.
+
+    Attributes:
+        multiply, add: operators of two operands each, the first of which is the operand, or the product.
+        shape: the static shape of the numbers, which broadcasts to that of the operand.
+        sources: the operands that the numbers depend on.
+    """
+
+    multiply: Op
+    add: Op
+    shape: Shape
+    sources: Sequence[int]
+
+
+@runtime_checkable
+class Affine(Protocol):
+    """Outside training it multiplies its first operand by numbers and adds others, which other operands decide."""
+
+    def as_affine(self, *inputs: Spec) -> AsAffine | None:
+        """What it is then; None if operands of these types need more."""
+
+    def write_affine(self, xp: Any, numbers: Sequence[Any], sources: Sequence[Any]) -> None:
+        """Write the factors and the terms.
+
+        Args:
+            xp: the backend's array namespace.
+            numbers: arrays to write the two to.
+            sources: arrays of the operands they depend on.
+        """
+
+
+@runtime_checkable
+class TakesFactors(Protocol):
+    """It is linear in one operand, so that numbers that its result is multiplied by may be multiplied into that beforehand."""
+
+    def factored(self, factor: Shape, *inputs: Spec) -> tuple[int, Shape] | None:
+        """Where factors go that have this shape, which broadcasts to the static shape of the result.
+
+        Returns:
+            The operand, and the shape in which the factors broadcast to that; None if there is none.
         """
 
 

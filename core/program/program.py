@@ -22,7 +22,7 @@ from ..graph.nodes import Primitive
 from ..graph.variable import Constant, Input, Output, Parameter, Placeholder, Variable
 from ..operators.abilities import AcceptsStrided
 from ..operators.delay import Delay
-from ..operators.effects import Finishing
+from ..operators.effects import Assignment, Finishing
 from ..operators.inserted_ops import Densify, Expand
 from ..operators.op import Op
 from ..operators.sequence_op import SequenceOp, decides_layout
@@ -35,6 +35,7 @@ from .differentiation import Differentiator
 from .ordering import Cycle, in_order
 from .passes import Pass, chosen
 from .passes import run as run_pass
+from .prepared import PreparedOperands
 from .slots import COMPUTED, FOREVER, HELD, INPUT, UNUSED, Instruction, Loop, Slot
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ class Program:
         root_slots, gradient_slots, seed_slots: where roots, gradients and the roots' own gradients are.
         totals: slots of roots whose sums are wanted after forward passes, and the sums' types.
         asked: slots of the roots and of what is differentiated by, which passes leave alone.
+        is_inference: whether results alone are wanted, outside training and without gradients.
+        written: variables that it gives new values, where it has operators that do so.
         folded: values of constants alone, where a pass has made some.
+        prepared: what kernels have made of operands that seldom change; None where parameters are being trained.
         chains: instructions that may run block by block of rows.
         idle: workspaces that no run is using.
     """
@@ -84,6 +88,8 @@ class Program:
         bound: Mapping[Variable, Variable] | None = None,
     ) -> None:
         self.backend, self.training, self.checked = backend, training, checked
+        self.is_inference = not training and not wrt
+        self.written: list[Parameter | Constant] = []
         self.slots: list[Slot] = []
         self.instructions: list[Instruction] = []
         self._slot_of: dict[Variable, int] = {}
@@ -99,6 +105,7 @@ class Program:
         self.totals: dict[int, Any] = {}
         self.asked = {*self.root_slots.values(), *(self._slot_of[v] for v in map(self._resolved, wrt) if v in self._slot_of)}
         self.folded: FoldedConstants | None = None
+        self.prepared = PreparedOperands(backend) if self.is_inference else None
         self.chains: list[Chain] = []
         passes = (*(chosen() if passes is None else passes), *getattr(backend, "passes", ()))
         for one in passes:
@@ -214,7 +221,7 @@ class Program:
     def _append(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
         instruction = self.instruction(op, node, inputs, outputs)
         if not instruction.is_pure:
-            self._note_written(inputs)
+            self._note_written(op, inputs)
         self.instructions.append(instruction)
 
     def instruction(self, op: Op, node: Primitive, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Instruction:
@@ -228,12 +235,26 @@ class Program:
         forward, backward = partial(kernel.forward, op), partial(kernel.backward, op)
         return Instruction(op, node, kernel, forward, backward, inputs, outputs, bind=bind, declines=declines)
 
-    def _note_written(self, inputs: Sequence[int]) -> None:
+    def _note_written(self, op: Op, inputs: Sequence[int]) -> None:
         """Note which constants and parameters an operator with effects may write to."""
-        for index in inputs:
+        assigns = op.assigns if isinstance(op, Assignment) else None
+        if assigns is not None and op.traits.varies_in_training and not self.training:
+            return
+        for position, index in enumerate(inputs):
             variable = self.slots[index].variable
-            if isinstance(variable, (Constant, Parameter)):
+            if not isinstance(variable, (Constant, Parameter)):
+                continue
+            if assigns is None:
                 variable.is_volatile = True
+            elif position in assigns:
+                self.written.append(variable)
+
+    def refresh(self) -> None:
+        """Compute what depends on constants alone, or on parameters between their updates, where these have changed."""
+        if self.folded is not None:
+            self.folded.refresh()
+        if self.prepared is not None:
+            self.prepared.refresh()
 
     def _dense(self, slot: int, node: Primitive) -> int:
         return self._insert(Densify(), (slot,), node) if self.slots[slot].spec.sparse else slot

@@ -86,8 +86,7 @@ class BoundFunction:
     def _compute(self) -> None:
         run = self._run or self._start()
         try:
-            if self._program.folded is not None:
-                self._program.folded.refresh()
+            self._program.refresh()
             run.binding.load(self._sources)
             with run.guard():
                 run.forward()

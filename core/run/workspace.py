@@ -182,8 +182,7 @@ def start(program: Program, feeds: Iterable[Feed]) -> Run:
     Raises:
         ValueError: the inputs' minibatches are incompatible.
     """
-    if program.folded is not None:
-        program.folded.refresh()
+    program.refresh()
     try:
         workspace = program.idle.pop()
     except IndexError:
@@ -218,6 +217,8 @@ class Run:
         while not self.binding.is_last:
             self.binding = self.workspace.advance(self.binding)
             self.binding.run(self.binding.forward_steps)
+        for variable in self.program.written:
+            variable.updates += 1
 
     def backward(self, seeds: dict[Variable, Any] | None = None, on_final: Mapping[Variable, Callable[[Any], None]] | None = None) -> None:
         """Compute the gradients.
@@ -251,6 +252,8 @@ class Run:
         """Run whatever is deferred to the end of the pass: assignments."""
         if self.binding.finish_steps:
             self.binding.run(self.binding.finish_steps)
+            for variable in self.program.written:
+                variable.updates += 1
 
     def value(self, root: Variable) -> Any:
         """Array of a root, in the workspace's memory."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ..extension.backend import Array, Backend
 
 
+Prepare = Callable[..., "Array"]
+
+
 class Context:
     """The surroundings of one instruction, bound to one size of minibatch and kept from call to call.
 
@@ -22,9 +25,10 @@ class Context:
         layouts: layout of each operand, None for one without dynamic axes; refreshed before every pass.
         layout: layout of the result, None when it has no dynamic axes.
         state: any object, kept from forward to the backward step that belongs to it.
+        prepare: for each operand what makes the arrays of :meth:`prepared`, None where they cannot be had; empty where none can.
     """
 
-    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "backend", "layout", "layouts", "state", "training", "xp")
+    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "backend", "layout", "layouts", "prepare", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -33,6 +37,7 @@ class Context:
         self.layouts: Sequence[Layout | None] = ()
         self.layout: Layout | None = None
         self.state: Any = None
+        self.prepare: Sequence[Prepare | None] = ()
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
@@ -65,6 +70,23 @@ class Context:
         if array is None:
             array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
         return array
+
+    def prepared(self, operand: int, array: Any, name: str, shape: Sequence[int], dtype: Any, make: Callable[[Any, Any], None]) -> Any:
+        """An array made of an operand that seldom changes, such as a parameter outside training; calls and threads share it.
+
+        Args:
+            operand: number of the operand.
+            array: its array, or a view of that, as *make* gets it.
+            name: tells what is made of it.
+            shape: shape of the array that is made.
+            dtype: its element type.
+            make: called with the array to fill and *array*, now and whenever the operand has changed.
+
+        Returns:
+            The array, always filled; None for an operand that may be another in each call.
+        """
+        prepare = self.prepare[operand] if self.prepare else None
+        return None if prepare is None else prepare(array, name, tuple(shape), dtype, make)
 
     def index(self, layout: Layout, name: str) -> Array:
         """An index array of a layout to pick rows by: on the backend's device, where it is brought once.

@@ -14,11 +14,13 @@ from ...core.common.user_frame import warn_user
 from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.graph.variable import Constant
+from ...core.operators.abilities import AsAffine
 from ...core.operators.effects import Assignment
 from ...core.operators.op import Traits
 from ...core.operators.samples import Operand, operator, sample
 from ...core.types.context import Context
 from ...core.types.spec import Spec, merge_dtypes
+from .arithmetic import ElementTimes, Plus
 
 
 class BatchNormalization(Assignment):
@@ -117,6 +119,21 @@ class BatchNormalization(Assignment):
         scaled = _wide(ctx, y, mean.dtype)
         xp.multiply(x, factor, out=scaled)
         xp.add(scaled, shift, out=y, casting="same_kind")
+
+    def as_affine(self, *inputs: Spec) -> AsAffine | None:
+        operand, *vectors = inputs[:5]
+        if not operand.is_concrete or operand.dtype is None or is_half(operand.dtype) or any(v.dtype != operand.dtype for v in vectors):
+            return None
+        shape = (*operand.dims[:1], *(1,) * (operand.rank - 1)) if self.spatial else operand.dims
+        return AsAffine(ElementTimes(), Plus(), shape, (1, 2, 3, 4))
+
+    def write_affine(self, xp: Any, numbers: Sequence[Any], sources: Sequence[Any]) -> None:
+        factor, shift = (array.reshape(-1) for array in numbers)
+        scale, bias, mean, variance = (array.reshape(-1) for array in sources)
+        self._invert(xp, variance, factor)
+        xp.multiply(factor, scale, out=factor)
+        xp.multiply(mean, factor, out=shift)
+        xp.subtract(bias, shift, out=shift)
 
     def by_feature(self, ctx: Context, array: Any, features: int) -> Any:
         """The array as ``(rows, features, places)``; without dynamic axes it is one row."""

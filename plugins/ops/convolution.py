@@ -63,6 +63,13 @@ class Convolution(_Filtering):
         channels = operand.dims[0] // self.groups if self.reduction_rank and operand.dims and operand.dims[0] > 0 else InferredDimension
         return _with_channels(filters.dims, -operand.rank, channels), operand.dims
 
+    def factored(self, factor: Shape, filters: Spec, operand: Spec) -> tuple[int, Shape] | None:
+        """Into the filters, where there is a number for each of them."""
+        g = self.geometry(filters.dims, operand.dims)
+        along = (1,) * (len(g.shape) - len(factor)) + tuple(factor)
+        fits = filters.dims[0] == g.maps == g.shape[0] and size_of(along[1:]) == 1 and not self.sequential
+        return (0, (along[0], *(1,) * (filters.rank - 1))) if fits else None
+
     def flop(self, ctx: Context, out: Any, filters: Any, operand: Any) -> int:
         """A multiplication and an addition for each place of the result and each weight of a filter, those over padding included."""
         g = self.geometry(filters.shape, _static_shape(ctx, operand))

@@ -43,6 +43,9 @@ class Dropout(Drawing, Elementwise):
         super().restore_from_checkpoint(checkpoint)
         self.dropout_rate = _checked(checkpoint["rate"])
 
+    def is_identity(self, training: bool) -> bool:
+        return not training
+
     def forward(self, ctx: Context, y: Any, x: Any) -> None:
         if not ctx.training:
             ctx.xp.copyto(y, x)

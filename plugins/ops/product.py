@@ -70,6 +70,13 @@ class Times(Op):
         """Where there is a product of matrices for each row, none is reshaped."""
         return self.output_rank == 1 and all(spec.axes and spec.rank == 2 and not spec.sparse for spec in inputs)
 
+    def factored(self, factor: Shape, left: Spec, right: Spec) -> tuple[int, Shape] | None:
+        """Into the right operand, where there is a number for each column, or one for all."""
+        along, summed = tuple(factor)[-self.output_rank :], right.rank - self.output_rank
+        if size_of(factor) != size_of(along):
+            return None
+        return 1, (*(1,) * (summed + self.output_rank - len(along)), *along)
+
     def _spread(self, a: Shape, b: Shape) -> Shape:
         """Let a first inferred axis of the right operand stand for as many as leave the wanted number unsummed."""
         mapped = self.infer_input_rank_to_map
@@ -198,6 +205,11 @@ class TransposeTimes(Times):
     def resolve(self, left: Spec, right: Spec) -> Sequence[Shape]:
         a, b = fill(left.dims, _turned(right.dims), 1)
         return a, b[::-1][-right.rank :]
+
+    def factored(self, factor: Shape, left: Spec, right: Spec) -> tuple[int, Shape] | None:
+        """Into the right operand, where there is a number for each of its rows, or one for all."""
+        along = tuple(factor)[-1:]
+        return (1, (*along, 1)) if right.rank == 2 and size_of(factor) == size_of(along) else None
 
     def right_matrix(self, ctx: Context, right: Any) -> Any:
         rows = right.shape[:1] if ctx.layouts[1] is not None else ()

@@ -82,8 +82,11 @@ def search_index() -> dict[str, Any]:
 
 def test_the_navigation_lists_every_page() -> None:
     listed = {target("index.html", link)[0] for link in page("index.html").navigation}
-    sources = {path.relative_to(ROOT / "build" / "site-sources").with_suffix(".html").as_posix(): path.read_text(encoding="utf-8")
-               for path in (ROOT / "build" / "site-sources").rglob("*.*") if path.suffix in (".md", ".rst", ".py", ".ipynb")}
+    sources = {
+        path.relative_to(ROOT / "build" / "site-sources").with_suffix(".html").as_posix(): path.read_text(encoding="utf-8")
+        for path in (ROOT / "build" / "site-sources").rglob("*.*")
+        if path.suffix in (".md", ".rst", ".py", ".ipynb")
+    }
     linked_only = {name for name, text in sources.items() if text.startswith("---\norphan: true")}
     assert set(PAGES) - listed - MADE_BY_SPHINX - linked_only - {"index.html"} == set()
 
@@ -121,8 +124,12 @@ def test_the_search_knows_every_public_name() -> None:
     objects = search_index()["objects"]
     known = {f".{prefix}.{entry[4]}" for prefix, entries in objects.items() for entry in entries}
     ends = {path[place:] for path in known for place, letter in enumerate(path) if letter == "."}
-    claimed = [(part.splitlines()[0], line.strip().partition("(")[0]) for part in SIGNATURES.read_text(encoding="utf-8").split("\n\n")
-               for line in part.splitlines()[1:] if part.splitlines()[0] not in FOR_OLD_PROGRAMS]
+    claimed = [
+        (part.splitlines()[0], line.strip().partition("(")[0])
+        for part in SIGNATURES.read_text(encoding="utf-8").split("\n\n")
+        for line in part.splitlines()[1:]
+        if part.splitlines()[0] not in FOR_OLD_PROGRAMS
+    ]
     assert [f"{module}.{name}" for module, name in claimed if "__" not in name and f".{name}" not in ends] == []
 
 

@@ -20,14 +20,25 @@ from .constants import ConstantFolding
 from .dead import DeadCode
 from .epilogues import Epilogues
 from .fuse_pairs import Joining
+from .identities import Identities
 from .in_place import InPlace
 from .row_blocking import Blocks
+from .scaling import Scaling
 from .swap_max import Maxima
 
 if TYPE_CHECKING:
     from ..program import Program
 
-_REWRITING = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Maxima(), Epilogues())
+_REWRITING = (
+    Identities(),
+    CommonSubexpressions(),
+    Joining(),
+    ConstantFolding(),
+    Scaling(),
+    DeadCode(),
+    Maxima(),
+    Epilogues(),
+)
 _ARRANGING = (Accumulation(), InPlace(), Blocks())
 
 BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
@@ -65,7 +76,8 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core.program import passes
     >>> list(passes.available())
-    ['constants', 'common', 'fuse_pairs', 'dead', 'swap_max', 'epilogues', 'accumulation', 'in_place', 'row_blocking']
+    ['identities', 'common', 'fuse_pairs', 'constants', 'scaling', 'dead', 'swap_max', 'epilogues', 'accumulation', 'in_place',
+    'row_blocking']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """

@@ -16,8 +16,8 @@ from cntk.core.run.evaluate import program_for
 ROW = np.array([[1, 2]], np.float32)
 
 
-def names(f: Any) -> list[str]:
-    return [instruction.op.op_name for instruction in program_for(f, f.outputs).instructions]
+def names(f: Any, training: bool = False) -> list[str]:
+    return [instruction.op.op_name for instruction in program_for(f, f.outputs, training=training).instructions]
 
 
 def test_what_depends_on_constants_alone_is_no_instruction() -> None:
@@ -27,10 +27,32 @@ def test_what_depends_on_constants_alone_is_no_instruction() -> None:
     np.testing.assert_allclose(f.eval({x: ROW}), ROW * np.exp([7, 9]), rtol=1e-6)
 
 
-def test_parameters_are_no_constants() -> None:
+def test_parameters_are_constants_outside_training_alone() -> None:
     x, w = C.input_variable(2), C.parameter(2, init=1)
     f = x * C.exp(w)
-    assert names(f) == ["Exp", "ElementTimes"]
+    assert names(f, training=True) == ["Exp", "ElementTimes"]
+    assert names(f) == ["ElementTimes"]
+    np.testing.assert_allclose(f.grad({x: ROW}, wrt=[w]), ROW[0] * np.e, rtol=1e-6)
+
+
+def test_updates_of_parameters_are_seen_at_the_next_call() -> None:
+    x, w = C.input_variable(2), C.parameter(2, init=1)
+    f = x * C.exp(w)
+    learner = C.sgd([w], 1.0)
+    for step in range(4):
+        np.testing.assert_allclose(f.eval({x: ROW}), ROW * np.exp(w.value), rtol=1e-6)
+        if step % 2:
+            w.value = w.value + 1
+        else:
+            learner.update({w: np.ones(2, np.float32)}, 1)
+
+
+def test_views_of_parameters_are_not_copied() -> None:
+    x, w = C.input_variable(2), C.parameter((2, 1), init=1)
+    f = x * C.reshape(w, (2,)) + C.exp(C.reshape(w, (2,)))
+    program = program_for(f, f.outputs)
+    assert [instruction.op.op_name for instruction in program.instructions] == ["Reshape", "ElementTimes", "Plus"]
+    np.testing.assert_allclose(f.eval({x: ROW}), ROW + np.e, rtol=1e-6)
 
 
 def test_a_new_value_of_a_constant_is_seen_at_the_next_call() -> None:

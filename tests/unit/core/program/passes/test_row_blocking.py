@@ -90,7 +90,7 @@ def test_two_operators_are_no_chain() -> None:
 def test_chains_end_at_operators_of_other_kinds(between: Any) -> None:
     x = C.input_variable(3)
     f = C.exp(C.sin(between(C.exp(C.sin(x)))))
-    assert not any(instruction.chain for instruction in program_for(f, f.outputs).instructions)
+    assert not any(instruction.chain for instruction in program_for(f, f.outputs, training=True).instructions)
 
 
 def test_sequences_of_other_lengths_in_as_many_rows() -> None:

@@ -1,0 +1,120 @@
+"""Products with matrices that have been copied to panels before, as parameters are between their updates.
+
+Each element of the result is the sum that :mod:`.products` computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.common.threads import max_threads
+from ...core.common.thresholds import thresholds
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
+from ...core.types.context import Context
+from .dense import DEPTH
+from .pieces import address
+from .products import division, pack
+from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile
+
+ROWS_OUTSIDE = 64
+"""Rows of a block from which on some rows meet all panels before the next rows do; fewer meet a panel while that is in the cache."""
+
+PACKED_AT_ONCE = 2
+"""Panels that a thread fills at a time."""
+
+
+@loop("R1 q R1 (6)")
+def _pack(panels: Any, b: int, like: Any, sizes: Any) -> None:
+    """Copy a matrix to panels: for each part of the depth one panel after another.
+
+    Args:
+        b: address of the matrix.
+        like: an array of the common element type.
+        sizes: depth and columns, and the bytes of a batch; how many bytes lie between rows, and between elements of a row.
+    """
+    depth, n, batch, b_stride, b_step, width = sizes
+    parts, of_row = (depth + DEPTH - 1) // DEPTH, (n + width - 1) // width * PANEL_BYTES
+    batches = (n + batch - 1) // batch
+    for number in prange(parts * batches):
+        part, column = number // batches, number % batches * batch
+        begin, end = depth * part // parts, depth * (part + 1) // parts
+        to = address(panels, 0) + begin * of_row + column // width * (end - begin) * PANEL_BYTES
+        pack(to, b + begin * b_stride, b_stride, b_step, end - begin, column, min(n, column + batch), like)
+
+
+@loop("R1 q q R1 ? (9)", takes_long=True)
+def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
+    """Write a product.
+
+    Args:
+        panels: the second operand.
+        a, c: addresses of the first operand and the result.
+        bias: what is added to each row of the result; empty for nothing.
+        rectify: whether negative results then become zero.
+        sizes: rows, depth and columns; the columns of a batch and the rows of a block, which are multiplied by it; how many bytes lie
+            between rows and elements of a row of the first operand, and between rows of the result; whether rows are outside.
+    """
+    m, depth, n, batch, block, a_stride, a_step, c_stride, rows_outside = sizes
+    itemsize = panels.itemsize
+    width = PANEL_BYTES // itemsize
+    parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
+    of_row = (n + width - 1) // width * PANEL_BYTES
+    for number in prange(batches * blocks):
+        first, begin_column = number % blocks * block, number // blocks * batch
+        last = min(m, first + block)
+        tiles, columns = (last - first + MOST_ROWS - 1) // MOST_ROWS, (min(n, begin_column + batch) - begin_column + width - 1) // width
+        for part in range(parts):
+            begin, end = depth * part // parts, depth * (part + 1) // parts
+            is_last = part == parts - 1
+            for one in range(tiles * columns):
+                tile, panel = (one // columns, one % columns) if rows_outside else (one % tiles, one // tiles)
+                row, column = first + tile * MOST_ROWS, begin_column + panel * width
+                rows, known = min(MOST_ROWS, last - row), min(width, n - column)
+                left, to = a + row * a_stride + begin * a_step, c + row * c_stride + column * itemsize
+                right = address(panels, begin * of_row // itemsize) + column // width * (end - begin) * PANEL_BYTES
+                for line in range(2 * rows):
+                    fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
+                added = address(bias, column) if is_last and len(bias) > 0 else 0
+                finished_tile(
+                    rows, left, a_stride, a_step, right, end - begin, to, c_stride, known, part > 0, added, rectify and is_last, panels
+                )
+
+
+def panels(ctx: Context, operand: int, matrix: Any) -> Any:
+    """The panels of a matrix that seldom changes, ``(depth, n)``; None if it is another in each run.
+
+    Args:
+        operand: which of the operator's operands it is.
+    """
+    depth, n = matrix.shape
+    width = PANEL_BYTES // matrix.itemsize
+    return ctx.prepared(operand, matrix, f"panels {matrix.strides}", (depth * (-(-n // width)) * width,), matrix.dtype, _fill)
+
+
+def _fill(target: Any, matrix: Any) -> None:
+    depth, n = matrix.shape
+    width = PANEL_BYTES // matrix.itemsize
+    batch = PACKED_AT_ONCE * width
+    _pack.run(matrix.size >= thresholds.elements_shared, target, matrix.ctypes.data, target[:0], (depth, n, batch, *matrix.strides, width))
+
+
+def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+    """A function that writes the product of *left* ``(m, depth)`` and a matrix ``(depth, n)`` to *out*, whose rows are contiguous.
+
+    Args:
+        left, out: the operand and the result.
+        made: the matrix's :func:`panels`.
+        bias: an array of shape ``(n,)`` that is added to each row; None for none.
+        rectify: whether negative results then become zero.
+    """
+    (m, n), depth = out.shape, left.shape[1]
+    is_shared = m * n * depth >= thresholds.product_row_shared
+    width = PANEL_BYTES // out.itemsize
+    batch, blocks = division(1, m, depth, -(-n // width), max_threads() if is_shared else 1)
+    block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
+    sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE)
+    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, made[:0] if bias is None else bias, rectify, sizes)
+    call.arrays = left, made, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
+    return call
