@@ -55,6 +55,15 @@ class Converted:
         """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
         return lambda threads: self.run(threads, arguments)
 
+    def bound_alone(self, arguments: Sequence[Any], failure: Callable[[], RuntimeError]) -> Callable[[], None]:
+        """A function that runs it with these arguments on the calling thread, and raises *failure* where it fails."""
+
+        def call() -> None:
+            if not self.run(1, arguments):
+                raise failure()
+
+        return call
+
 
 def can_convert(kinds: Sequence[str], others: Sequence[str]) -> bool:
     """Whether arguments of some kinds become such of others: arrays of as many axes, of the same type or both of whole numbers."""

@@ -78,10 +78,13 @@ class Loop:
 
         It must not be called by several threads at a time.
         """
-        run, is_shared = self._for(arguments).bound(arguments), shared and self._is_parallel
+        code = self._for(arguments)
+        if not (shared and self._is_parallel):
+            return code.bound_alone(arguments, self._failure)
+        run = code.bound(arguments)
 
         def call() -> None:
-            if not run(self._threads(is_shared, most) if is_shared else 1):
+            if not run(self._threads(True, most)):
                 raise self._failure()
 
         return call
@@ -172,10 +175,26 @@ class _Compiled:
 
     def bound(self, arguments: Sequence[Any]) -> Callable[[int], bool]:
         """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
+        return partial(self._run, self._row(arguments))
+
+    def bound_alone(self, arguments: Sequence[Any], failure: Callable[[], RuntimeError]) -> Callable[[], None]:
+        """A function that runs it with these arguments on the calling thread, and raises *failure* where it fails."""
+        row, run = self._row(arguments), self._alone
+
+        def call() -> None:
+            run(row)
+            if row[0] == FAILED:
+                row[0] = 0
+                raise failure()
+
+        return call
+
+    def _row(self, arguments: Sequence[Any]) -> Any:
+        """The arguments in memory, as the machine code finds them."""
         row = ctypes.create_string_buffer(self._struct.size)
         row.arguments = arguments  # type: ignore[attr-defined]  # the row refers to them by their addresses
         self._pack(row, arguments)
-        return partial(self._run, row)
+        return row
 
     def _pack(self, row: Any, arguments: Sequence[Any]) -> None:
         values = [id(argument) if isinstance(argument, ndarray) else argument for argument in arguments]
