@@ -91,9 +91,7 @@ class Callbacks:
                 )
 
 
-def train(
-    trainer: Trainer, data: ArrayData, batch_size: int, epochs: int, callbacks: Callbacks, after_epoch: Callable[[], bool]
-) -> None:
+def train(trainer: Trainer, data: ArrayData, batch_size: int, epochs: int, callbacks: Callbacks, after_epoch: Callable[[], bool]) -> None:
     """Train for so many epochs, or until *after_epoch* returns False.
 
     Args:

@@ -47,10 +47,15 @@ def _check_type(factory: Callable[[Any, Any], Any], rate: float, dtype: Any) -> 
     scale = C.input_variable((), dtype)
     distance = C.minus(C.constant(np.array(TARGET, dtype)), parameter)
     loss = C.element_times(scale, C.reduce_sum(C.element_times(distance, distance)))
+    seen = C.negate(distance)
     trainer = C.Trainer(None, (loss, None), [learner])
     losses = []
     for _ in range(STEPS):
         trainer.train_minibatch({scale: np.ones(4, dtype)})
+        _require(
+            bool((-seen.eval() == np.array(TARGET, dtype) - parameter.value).all()),
+            "evaluation does not see its updates; what writes to parameter.array says so by parameter.updates += 1",
+        )
         losses.append(trainer.previous_minibatch_loss_average)
     kind = np.dtype(dtype).name
     _require(parameter.value.dtype == dtype, f"the {kind} parameter became {parameter.value.dtype}")

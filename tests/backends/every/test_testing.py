@@ -275,6 +275,28 @@ def test_a_learner_that_does_not_learn_is_found() -> None:
         check_learner(lambda parameters, lr: Lazy(parameters, lr, LearnerOptions()))
 
 
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_learner_whose_updates_evaluation_does_not_see_is_found(tells: bool) -> None:
+    class Secret(C.UserLearner):
+        """Writes to the parameters' arrays."""
+
+        def update(self, gradient_values: Any, training_sample_count: int, sweep_end: bool) -> bool:
+            for parameter in self.parameters():
+                gradient = parameter.backend.asarray(gradient_values[parameter].asarray(), parameter.dtype)
+                parameter.array[...] -= self.learning_rate() / training_sample_count * gradient
+                parameter.updates += tells
+            return True
+
+    def factory(parameters: Any, schedule: Any) -> Any:
+        return Secret(parameters, schedule)
+
+    if tells:
+        check_learner(factory)
+    else:
+        with pytest.raises(AssertionError, match=r"evaluation does not see its updates; .* parameter.updates \+= 1"):
+            check_learner(factory)
+
+
 class Forgetful(C.UserLearner):
     """Momentum that checkpoints do not have, from an update on."""
 
