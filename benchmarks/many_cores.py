@@ -2,10 +2,10 @@
 
     python benchmarks/many_cores.py [--only mlp ...] [--steps 8] [--wake 5]
 
-Calls are cut into as many pieces as 64 threads would have, and one thread does them one after another while they are timed.  Then each piece
-goes to the processor that is free first.  What no call shares, and what the BLAS computes, takes as long as it does on one thread.  A
-shared call costs so many microseconds more for waking threads; memory is taken to be as fast for many as for one, so that what is bound
-by memory stops sooner: the table has the bytes and multiplications of a step beside it.
+Calls are cut into as many pieces as 64 threads would have, and one thread does them one after another while its own time is taken.  Then
+each piece goes to the processor that is free first.  What no call shares, and what the BLAS computes, takes as long as it does on one
+thread.  A shared call costs so many microseconds more for waking threads; memory is taken to be as fast for many as for one, so that what
+is bound by memory stops sooner: the table has the bytes and multiplications of a step beside it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _seconds(step: object, minibatch: tuple) -> float:
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description="What more processors would gain.")
+    parser = argparse.ArgumentParser(description="What more processors than there are would gain.")
     parser.add_argument("--only", nargs="*", choices=WORKLOADS, default=WORKLOADS)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--wake", type=float, default=5.0, help="microseconds that a shared call takes more")

@@ -68,6 +68,20 @@ def test_every_kernel_computes_a_layer(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "| small: step | 0 | " in capsys.readouterr().out
 
 
+def test_the_gain_of_more_processors_is_told() -> None:
+    pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+    command = [sys.executable, str(WORKER.with_name("many_cores.py")), "--only", "mlp", "--steps", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *_, row = done.stdout.splitlines()
+    name, milliseconds, shared, *gains, flop, _ = (cell.strip() for cell in row.strip("|").split("|"))
+    assert name == "mlp"
+    assert float(milliseconds) > 0
+    assert 0 < int(shared.rstrip("%")) <= 100
+    assert [float(gain) for gain in gains] == sorted(map(float, gains))
+    assert float(flop) == 573
+
+
 @pytest.mark.usefixtures("benchmarks")
 def test_every_large_graph_is_compiled() -> None:
     import compiling
