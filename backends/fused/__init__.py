@@ -17,6 +17,7 @@ LEARNERS = (
 """Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
+    "attention:Attention": "attention:AttentionKernel",
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",

@@ -58,7 +58,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
             begin, end = depth * part // parts, depth * (part + 1) // parts
             if number // blocks * parts + part != packed:
                 packed = number // blocks * parts + part
-                _pack(panels, b + product * b_next + begin * b_stride, b_stride, b_step, end - begin, begin_column, end_column, work)
+                pack(panels, b + product * b_next + begin * b_stride, b_stride, b_step, end - begin, begin_column, end_column, work)
             is_last = part == parts - 1
             cuts = rectify and is_last
             for row in range(first, last, MOST_ROWS):
@@ -78,7 +78,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
 
 
 @jittable
-def _pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
+def pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
     """Copy columns of a matrix to panels, the last of which is filled up with zeros.
 
     What lay there before would not change the result, but processors multiply numbers too small to be normal many times slower.

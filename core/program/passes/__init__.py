@@ -19,6 +19,7 @@ from .common import CommonSubexpressions
 from .constants import ConstantFolding
 from .dead import DeadCode
 from .epilogues import Epilogues
+from .fuse_expressions import Expressions
 from .fuse_pairs import Joining
 from .in_place import InPlace
 from .row_blocking import Blocks
@@ -27,7 +28,7 @@ from .swap_max import Maxima
 if TYPE_CHECKING:
     from ..program import Program
 
-_REWRITING = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Maxima(), Epilogues())
+_REWRITING = (ConstantFolding(), CommonSubexpressions(), Joining(), DeadCode(), Expressions(), Maxima(), Epilogues())
 _ARRANGING = (Accumulation(), InPlace(), Blocks())
 
 BUILT_IN: tuple[Pass, ...] = (*_REWRITING, *_ARRANGING)
@@ -65,7 +66,8 @@ def set_passes(names: Iterable[str] | None = None) -> None:
 
     >>> from cntk.core.program import passes
     >>> list(passes.available())
-    ['constants', 'common', 'fuse_pairs', 'dead', 'swap_max', 'epilogues', 'accumulation', 'in_place', 'row_blocking']
+    ['constants', 'common', 'fuse_pairs', 'dead', 'fuse_expressions', 'swap_max', 'epilogues', 'accumulation', 'in_place',
+     'row_blocking']
     >>> C.debugging.set_passes(['common', 'dead'])
     >>> C.debugging.set_passes()
     """
