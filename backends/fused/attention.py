@@ -6,6 +6,7 @@ Numba, and the loops that it compiles, are imported when there is enough to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,71 +24,87 @@ class AttentionKernel:
     def declines(op: Any, ctx: Context, out: Any, *inputs: Any) -> bool:
         """Whether the operator computes a call itself."""
         scores = out.shape[0] * out.shape[1] * op.keys(inputs).shape[2]
-        return scores < max(thresholds.attention_compiled, 1) or 0 in out.shape or is_half(out.dtype) or not are_usable()
+        lie_well = _lies_well(out) and not (op.biased and not _lies_well(inputs[-1]))
+        return scores < max(thresholds.attention_compiled, 1) or 0 in out.shape or not lie_well or is_half(out.dtype) or not are_usable()
 
     @classmethod
     def bind(cls, op: Any, ctx: Context, out: Any, *inputs: Any) -> Callable[[], None] | None:
-        """A function that computes with these arrays; None where the scale is read anew each time, or the operator does the work."""
-        return None
+        """A function that computes with these arrays; None where the operator does."""
+        if cls.declines(op, ctx, out, *inputs):
+            return None
+        return _calls().bound(ctx, *_arguments(op, ctx, out, inputs))
 
     @classmethod
     def forward(cls, op: Any, ctx: Context, out: Any, *inputs: Any) -> None:
         if cls.declines(op, ctx, out, *inputs):
             op.forward(ctx, out, *inputs)
-            return
-        from . import attention_calls as calls
-
-        calls.bound(ctx, calls.Arrays(*_operands(op, ctx, inputs), *_statistics(ctx, out), out), _entries(op, inputs), op.factor(inputs))()
+        else:
+            _calls().bound(ctx, *_arguments(op, ctx, out, inputs))()
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        if cls.declines(op, ctx, grad, *inputs):
+        if cls.declines(op, ctx, out, *inputs):
             op.backward(ctx, grad, grads, out, *inputs)
             return
-        from . import attention_calls as calls
+        given = grad, *grads, out, *inputs
+        if ctx.state is None or any(now is not before for now, before in zip(given, ctx.state[0], strict=True)):
+            ctx.state = given, cls._bound_gradients(op, ctx, grad, grads, out, inputs)
+        ctx.state[1]()
 
-        operands = _operands(op, ctx, inputs)
+    @staticmethod
+    def _bound_gradients(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, inputs: Sequence[Any]) -> Callable[[], None]:
+        calls = _calls()
+        arrays, *others = _arguments(op, ctx, out, inputs)
         dquery, dkey, dvalue = (
-            ctx.scratch(f"gradient {i}", inputs[i].shape, grad.dtype) if grads[i] is None else grads[i] for i in range(3)
+            ctx.scratch(f"gradient {i}", inputs[i].shape, out.dtype) if grads[i] is None else grads[i] for i in range(3)
         )
-        bias_grad = grads[-1] if op.biased else None
-        shape = (*out.shape[:2], operands[1].shape[1])
-        score_grad = None if bias_grad is None else ctx.scratch("gradients of scores", shape, grad.dtype)
-        gradients = dquery, dkey.swapaxes(1, 2) if op.turned else dkey, dvalue, score_grad, _contiguous(ctx, "gradient", grad)
-        arrays = calls.Arrays(*operands, *_statistics(ctx, out), out, *gradients)
-        calls.write_gradients(ctx, arrays, _entries(op, inputs), op.factor(inputs))
-        if bias_grad is not None:
-            ctx.sum_to(score_grad, op.lined_up(ctx, bias_grad))
+        given = grad if _lies_well(grad) else ctx.scratch("gradient", grad.shape, grad.dtype)
+        bias_grad = op.lined_up(ctx, grads[-1]) if op.biased and grads[-1] is not None else None
+        shape = (*out.shape[:2], arrays.key.shape[1])
+        score_grad = None if bias_grad is None else ctx.scratch("gradients of scores", shape, out.dtype)
+        arrays = arrays._replace(
+            query_grad=dquery,
+            key_grad=dkey.swapaxes(1, 2) if op.turned else dkey,
+            value_grad=dvalue,
+            score_grad=score_grad,
+            result_grad=given,
+        )
+        write = calls.bound_gradients(ctx, arrays, *others)
+
+        def call() -> None:
+            if given is not grad:
+                np.copyto(given, grad)
+            write()
+            if bias_grad is not None:
+                ctx.sum_to(score_grad, bias_grad)
+
+        return call
 
 
-def _entries(op: Any, inputs: Sequence[Any]) -> Any:
-    from .attention_calls import alike
+@lru_cache(maxsize=1)
+def _calls() -> Any:
+    from . import attention_calls
 
-    return alike(*inputs[0].shape[:2], op.keys(inputs).shape[2])
+    return attention_calls
 
 
-def _operands(op: Any, ctx: Context, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Queries, keys, values and bias, of three axes each."""
-    query, _, value = inputs[:3]
+def _arguments(op: Any, ctx: Context, out: Any, inputs: Sequence[Any]) -> tuple[Any, Any, Any, bool]:
+    """Arrays, entries, an array of a number, and whether scores are divided by it."""
+    query, key, value = inputs[0], op.keys(inputs).swapaxes(1, 2), inputs[2]
+    queries, keys = query.shape[1], key.shape[1]
     bias = None
     if op.biased:
         bias = op.lined_up(ctx, inputs[-1])
-        bias = _contiguous(ctx, "bias", bias.reshape((1,) * (3 - bias.ndim) + bias.shape))
-    return query, op.keys(inputs).swapaxes(1, 2), value, bias
+        bias = bias[(None,) * (3 - bias.ndim)]
+    place = ctx.keep if ctx.training else ctx.scratch
+    edge, total = (place(name, (len(out), queries, 1), out.dtype) for name in ("edge", "total"))
+    keeps = ctx.training and keys <= _calls().keys_of_block(query.shape[2], out.shape[2], out.dtype)
+    weights = ctx.keep("weights", (len(out), queries, keys), out.dtype) if keeps else None
+    scale = np.ones(1, out.dtype) if op.scaling == "none" else inputs[3].reshape(1)
+    arrays = _calls().Arrays(query, key, value, bias, edge, total, weights, out)
+    return arrays, _calls().alike(len(out), queries, keys), scale, op.scaling == "divided"
 
 
-def _statistics(ctx: Context, out: Any) -> tuple[Any, Any]:
-    """The greatest score of each row, and the sum of the exponentials of the distances from it."""
-    shape = (*out.shape[:2], 1)
-    if ctx.training:
-        return ctx.keep("edge", shape, out.dtype), ctx.keep("total", shape, out.dtype)
-    return ctx.scratch("edge", shape, out.dtype), ctx.scratch("total", shape, out.dtype)
-
-
-def _contiguous(ctx: Context, name: str, array: Any) -> Any:
-    """The array, or a copy if the elements of its rows do not lie side by side."""
-    if array.shape[-1] == 1 or array.strides[-1] == array.itemsize:
-        return array
-    copied = ctx.scratch(name, array.shape, array.dtype)
-    np.copyto(copied, array)
-    return copied
+def _lies_well(array: Any) -> bool:
+    """Whether elements of rows lie side by side."""
+    return array.ndim == 0 or array.shape[-1] == 1 or array.strides[-1] == array.itemsize

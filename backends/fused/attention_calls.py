@@ -14,8 +14,11 @@ from ...core.types.context import Context
 from .attention_loops import FIRST_QUERY, KEYS, QUERIES, add_parts, attend, attend_gradient
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES
 
-BLOCK, MOST_QUERIES = 256, 192
-"""Keys that are packed at a time, and queries that meet them then."""
+MOST_KEYS, PACKED_BYTES = 256, 2**18
+"""Keys that are packed at a time at most, and bytes that these and their values take."""
+
+MOST_QUERIES = 192
+"""Queries that meet them then, at most."""
 
 GRADIENT_BLOCK, GROUP = 128, 48
 """Keys and queries whose scores are in the processor's cache at a time on the way back."""
@@ -34,6 +37,7 @@ class Arrays(NamedTuple):
     bias: Any
     edge: Any
     total: Any
+    weights: Any
     result: Any
     query_grad: Any = None
     key_grad: Any = None
@@ -104,23 +108,23 @@ def _in_rows(queries: int) -> int:
     return -(-queries // MOST_ROWS) * MOST_ROWS
 
 
-def bound(ctx: Context, arrays: Arrays, entries: Entries, scale: float) -> Callable[[], None]:
+def bound(ctx: Context, arrays: Arrays, entries: Entries, scale: Any, divides: bool) -> Callable[[], None]:
     """A function that writes the result, and the greatest score and the sum of each row."""
     depth, columns, dtype = arrays.query.shape[-1], arrays.value.shape[-1], arrays.result.dtype
-    block = min(BLOCK, entries.most_keys)
+    block = min(keys_of_block(depth, columns, dtype), entries.most_keys)
     padded, wide = _padded(block, dtype), _padded(columns, dtype)
     line = padded + VECTOR_BYTES // dtype.itemsize
     size = padded * depth + block * wide + entries.query_block * wide + 2 * MOST_ROWS * line
     work = ctx.scratch("attention", (max_threads(), size), dtype)
-    sizes = depth, columns, block, entries.query_block, line * dtype.itemsize
+    sizes = depth, columns, int(divides), block, entries.query_block, line * dtype.itemsize
     tables = arrays.table, entries.table, entries.by_queries
-    call = attend.bound(entries.is_shared, work, *tables, dtype.type(scale), sizes, most=len(work))
+    call = attend.bound(entries.is_shared, work, *tables, scale, sizes, most=len(work))
     call.arrays = arrays  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call
 
 
-def write_gradients(ctx: Context, arrays: Arrays, entries: Entries, scale: float) -> None:
-    """Write the gradients of queries, keys and values, and of scores if there is an array for them."""
+def bound_gradients(ctx: Context, arrays: Arrays, entries: Entries, scale: Any, divides: bool) -> Callable[[], None]:
+    """A function that writes the gradients of queries, keys and values, and of scores if there is an array for them."""
     depth, columns, dtype = arrays.query.shape[-1], arrays.value.shape[-1], arrays.result.dtype
     block, group = min(GRADIENT_BLOCK, entries.most_keys), min(GROUP, entries.longest)
     padded, deep, wide = (_padded(count, dtype) for count in (block, depth, columns))
@@ -128,11 +132,23 @@ def write_gradients(ctx: Context, arrays: Arrays, entries: Entries, scale: float
     size = padded * (depth + columns) + block * deep + (group + block) * (deep + wide) + 2 * group * line
     work = ctx.scratch("attention", (max_threads(), size), dtype)
     parts = ctx.scratch("parts", (len(entries.by_keys) if entries.is_divided else len(work), entries.longest * deep), dtype)
-    sizes = depth, columns, block, group, line * dtype.itemsize, int(entries.is_divided)
-    table, factor = arrays.table, dtype.type(scale)
-    attend_gradient.run(entries.is_shared, work, parts, table, entries.table, entries.by_keys, factor, sizes, most=len(work))
-    if entries.is_divided:
-        add_parts.run(entries.is_shared, parts, table, entries.table, entries.parts, factor, (depth,))
+    sizes = depth, columns, int(divides), block, group, line * dtype.itemsize, int(entries.is_divided)
+    table, shared = arrays.table, entries.is_shared
+    write = attend_gradient.bound(shared, work, parts, table, entries.table, entries.by_keys, scale, sizes, most=len(work))
+    add = add_parts.bound(shared, parts, table, entries.table, entries.parts, scale, (depth, int(divides))) if entries.is_divided else None
+
+    def call() -> None:
+        write()
+        if add is not None:
+            add()
+
+    call.arrays = arrays  # type: ignore[attr-defined]  # the loops know their addresses alone
+    return call
+
+
+def keys_of_block(depth: int, columns: int, dtype: Any) -> int:
+    """Keys that are packed at a time."""
+    return max(1, min(MOST_KEYS, PACKED_BYTES // ((depth + columns) * dtype.itemsize)))
 
 
 def _padded(columns: int, dtype: Any) -> int:

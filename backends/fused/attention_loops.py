@@ -21,7 +21,7 @@ from .pieces import address
 from .products import pack
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, strided_tile
 
-QUERY, KEY, VALUE, BIAS, EDGE, TOTAL, RESULT, QUERY_GRAD, KEY_GRAD, VALUE_GRAD, SCORE_GRAD, RESULT_GRAD = range(12)
+QUERY, KEY, VALUE, BIAS, EDGE, TOTAL, WEIGHTS, RESULT, QUERY_GRAD, KEY_GRAD, VALUE_GRAD, SCORE_GRAD, RESULT_GRAD = range(13)
 """Rows of a table of matrices, of which there is one for each entry."""
 
 ADDRESS, NEXT, STRIDE, STEP = range(4)
@@ -31,18 +31,21 @@ FIRST_QUERY, QUERIES, FIRST_KEY, KEYS = range(4)
 """Columns of the table of entries: the rows of each that are its queries, and its keys and values."""
 
 
-@loop("R2 I2 I2 I2 r (5)", takes_long=True)
+@loop("R2 I2 I2 I2 R1 (6)", takes_long=True)
 def attend(work: Any, operands: Any, entries: Any, pieces: Any, scale: Any, sizes: Any) -> None:
     """Write averages of values, with the greatest score of each row and the sum of the exponentials of the distances from it.
+
+    These exponentials are written as well where they are wanted, for which all keys must be in one block.
 
     Args:
         work: a row for each thread.
         operands, entries: the tables.
         pieces: entry, first query and last query of what a thread does at a time.
-        scale: the factor of scores.
-        sizes: elements of a query, and of a value; keys of a block; most queries of a piece; bytes between rows of scores.
+        scale: a number.
+        sizes: elements of a query, and of a value; 1 where scores are divided by the number, not multiplied; keys of a block; most
+            queries of a piece; bytes between rows of scores.
     """
-    depth, columns, block, most, line = sizes
+    depth, columns, divides, block, most, line = sizes
     itemsize = work.itemsize
     width, lowest = PANEL_BYTES // itemsize, work.dtype.type(-np.inf)
     wide = (columns + width - 1) // width * PANEL_BYTES
@@ -51,6 +54,7 @@ def attend(work: Any, operands: Any, entries: Any, pieces: Any, scale: Any, size
     sums = value_panels + block * wide
     scores = sums + most * wide
     powers = scores + MOST_ROWS * line
+    factor = _factor(scale, divides)
     for number in prange(len(pieces)):
         entry, begin, end = pieces[number]
         first, keys = entries[entry, FIRST_KEY], entries[entry, KEYS]
@@ -58,15 +62,18 @@ def attend(work: Any, operands: Any, entries: Any, pieces: Any, scale: Any, size
         for at in range(0, keys, block):
             known = min(block, keys - at)
             key, value = _place(operands, KEY, entry, first + at), _place(operands, VALUE, entry, first + at)
-            pack(key_panels, key, operands[KEY, STEP], operands[KEY, STRIDE], depth, 0, known, work)
+            _pack_scaled(key_panels, key, operands[KEY, STEP], operands[KEY, STRIDE], depth, known, factor, work)
             pack(value_panels, value, operands[VALUE, STRIDE], operands[VALUE, STEP], known, 0, columns, work)
             for row in range(begin, end, MOST_ROWS):
                 rows, to = min(MOST_ROWS, end - row), sums + (row - begin) * wide
+                weights, apart = powers, line
+                if operands[WEIGHTS, ADDRESS]:
+                    weights, apart = _place(operands, WEIGHTS, entry, row), operands[WEIGHTS, STRIDE]
                 query, stride, step = _place(operands, QUERY, entry, row), operands[QUERY, STRIDE], operands[QUERY, STEP]
                 _multiply(False, rows, query, stride, step, key_panels, depth, known, scores, line, work)
                 for i in range(rows):
-                    of, target = carray(pointer(scores + i * line, work), known), carray(pointer(powers + i * line, work), known)
-                    _finish_scores(of, operands, entry, row + i, at, scale, work)
+                    of, target = carray(pointer(scores + i * line, work), known), carray(pointer(weights + i * apart, work), known)
+                    _add_bias(of, operands, entry, row + i, at, work)
                     edge = carray(pointer(_place(operands, EDGE, entry, row + i), work), 1)
                     total = carray(pointer(_place(operands, TOTAL, entry, row + i), work), 1)
                     before, found = edge[0] if at > 0 else lowest, highest(of)
@@ -76,7 +83,7 @@ def attend(work: Any, operands: Any, entries: Any, pieces: Any, scale: Any, size
                     total[0] = total[0] * exp(before - level) + added if at > 0 else added
                     if at > 0 and before != edge[0]:
                         _scale_row(to + i * wide, columns, exp(before - level), work)
-                _multiply(at > 0, rows, powers, line, itemsize, value_panels, known, columns, to, wide, work)
+                _multiply(at > 0, rows, weights, apart, itemsize, value_panels, known, columns, to, wide, work)
         for row in range(begin, end):
             total = carray(pointer(_place(operands, TOTAL, entry, row), work), 1)[0]
             of = carray(pointer(sums + (row - begin) * wide, work), columns)
@@ -86,19 +93,19 @@ def attend(work: Any, operands: Any, entries: Any, pieces: Any, scale: Any, size
                 target[i] = of[i] * share
 
 
-@loop("R2 R2 I2 I2 I2 r (6)", takes_long=True)
+@loop("R2 R2 I2 I2 I2 R1 (7)", takes_long=True)
 def attend_gradient(work: Any, parts: Any, operands: Any, entries: Any, pieces: Any, scale: Any, sizes: Any) -> None:
     """Write the gradients of queries, keys and values, and those of scores where they are wanted.
 
     Args:
         work: a row for each thread.
         parts: a row for each piece, or for each thread where an entry is one piece: its part of the gradients of all queries.
-        operands, entries, scale: as for :func:`attend`.
+        operands, entries, scale: as for :func:`attend`; weights are computed again unless their exponentials are there.
         pieces: entry, first key and last key of what a thread does at a time.
-        sizes: elements of a query, and of a value; keys of a block, and queries that are looked at together; bytes between rows of
-            scores; 1 where entries are divided into pieces.
+        sizes: elements of a query, and of a value; 1 where scores are divided by the number, not multiplied; keys of a block, and
+            queries that are looked at together; bytes between rows of scores; 1 where entries are divided into pieces.
     """
-    depth, columns, block, group, line, divided = sizes
+    depth, columns, divides, block, group, line, divided = sizes
     itemsize = work.itemsize
     width = PANEL_BYTES // itemsize
     deep, wide = (depth + width - 1) // width * PANEL_BYTES, (columns + width - 1) // width * PANEL_BYTES
@@ -112,6 +119,7 @@ def attend_gradient(work: Any, parts: Any, operands: Any, entries: Any, pieces: 
     value_sums = key_sums + block * deep
     weights = value_sums + block * wide
     score_grads = weights + group * line
+    factor, kept = _factor(scale, divides), operands[WEIGHTS, ADDRESS] != 0
     for number in prange(len(pieces)):
         entry, begin, end = pieces[number]
         first_query, queries, first = entries[entry, FIRST_QUERY], entries[entry, QUERIES], entries[entry, FIRST_KEY]
@@ -119,7 +127,8 @@ def attend_gradient(work: Any, parts: Any, operands: Any, entries: Any, pieces: 
         for at in range(begin, end, block):
             known = min(block, end - at)
             key, value = _place(operands, KEY, entry, first + at), _place(operands, VALUE, entry, first + at)
-            pack(turned_keys, key, operands[KEY, STEP], operands[KEY, STRIDE], depth, 0, known, work)
+            if not kept:
+                _pack_scaled(turned_keys, key, operands[KEY, STEP], operands[KEY, STRIDE], depth, known, factor, work)
             pack(turned_values, value, operands[VALUE, STEP], operands[VALUE, STRIDE], columns, 0, known, work)
             pack(key_panels, key, operands[KEY, STRIDE], operands[KEY, STEP], known, 0, depth, work)
             for row in range(0, queries, group):
@@ -128,7 +137,8 @@ def attend_gradient(work: Any, parts: Any, operands: Any, entries: Any, pieces: 
                 grad, grad_stride = _place(operands, RESULT_GRAD, entry, of), operands[RESULT_GRAD, STRIDE]
                 pack(query_panels, query, query_stride, query_step, count, 0, depth, work)
                 pack(grad_panels, grad, grad_stride, itemsize, count, 0, columns, work)
-                _multiply(False, count, query, query_stride, query_step, turned_keys, depth, known, weights, line, work)
+                if not kept:
+                    _multiply(False, count, query, query_stride, query_step, turned_keys, depth, known, weights, line, work)
                 _multiply(False, count, grad, grad_stride, itemsize, turned_values, columns, known, score_grads, line, work)
                 for i in range(count):
                     given = carray(pointer(grad + i * grad_stride, work), columns)
@@ -136,8 +146,13 @@ def attend_gradient(work: Any, parts: Any, operands: Any, entries: Any, pieces: 
                     edge = carray(pointer(_place(operands, EDGE, entry, of + i), work), 1)[0]
                     total = carray(pointer(_place(operands, TOTAL, entry, of + i), work), 1)[0]
                     weight, share = carray(pointer(weights + i * line, work), known), work.dtype.type(1 / total)
-                    _finish_scores(weight, operands, entry, of + i, at, scale, work)
-                    _send_back(weight, edge, share, work.dtype.type(inner(given, result)), score_grads + i * line, work)
+                    mean = work.dtype.type(inner(given, result))
+                    if kept:
+                        powers = carray(pointer(_place(operands, WEIGHTS, entry, of + i) + at * itemsize, work), known)
+                        _send_back_kept(powers, weight, share, mean, score_grads + i * line, work)
+                    else:
+                        _add_bias(weight, operands, entry, of + i, at, work)
+                        _send_back(weight, edge, share, mean, score_grads + i * line, work)
                     if operands[SCORE_GRAD, ADDRESS]:
                         to = _place(operands, SCORE_GRAD, entry, of + i) + at * itemsize
                         _write(to, 0, itemsize, score_grads + i * line, 0, 1, known, work.dtype.type(1), work)
@@ -145,24 +160,25 @@ def attend_gradient(work: Any, parts: Any, operands: Any, entries: Any, pieces: 
                 _multiply(row > 0, known, score_grads, itemsize, line, query_panels, count, depth, key_sums, deep, work)
                 _multiply(at > begin, count, score_grads, line, itemsize, key_panels, known, depth, query_sums + row * deep, deep, work)
             key_grad, value_grad = _place(operands, KEY_GRAD, entry, first + at), _place(operands, VALUE_GRAD, entry, first + at)
-            _write(key_grad, operands[KEY_GRAD, STRIDE], operands[KEY_GRAD, STEP], key_sums, deep, known, depth, scale, work)
+            _write(key_grad, operands[KEY_GRAD, STRIDE], operands[KEY_GRAD, STEP], key_sums, deep, known, depth, factor, work)
             one, stride = work.dtype.type(1), operands[VALUE_GRAD, STRIDE]
             _write(value_grad, stride, operands[VALUE_GRAD, STEP], value_sums, wide, known, columns, one, work)
         if not divided:
             to, stride = _place(operands, QUERY_GRAD, entry, first_query), operands[QUERY_GRAD, STRIDE]
-            _write(to, stride, operands[QUERY_GRAD, STEP], query_sums, deep, queries, depth, scale, work)
+            _write(to, stride, operands[QUERY_GRAD, STEP], query_sums, deep, queries, depth, factor, work)
 
 
-@loop("R2 I2 I2 I2 r (1)")
+@loop("R2 I2 I2 I2 R1 (2)")
 def add_parts(parts: Any, operands: Any, entries: Any, firsts: Any, scale: Any, sizes: Any) -> None:
     """Write the gradients of queries, the sums of those of pieces.
 
     Args:
         parts, operands, entries, scale: as for :func:`attend_gradient`.
         firsts: first and last piece of each entry.
-        sizes: elements of a query.
+        sizes: elements of a query; 1 where scores are divided by the number, not multiplied.
     """
-    (depth,) = sizes
+    depth, divides = sizes
+    factor = _factor(scale, divides)
     width = PANEL_BYTES // parts.itemsize
     wide = (depth + width - 1) // width * width
     for entry in prange(len(entries)):
@@ -173,7 +189,7 @@ def add_parts(parts: Any, operands: Any, entries: Any, firsts: Any, scale: Any, 
                 for i in range(depth):
                     total[i] += parts[number, row * wide + i]
             to = _place(operands, QUERY_GRAD, entry, entries[entry, FIRST_QUERY] + row)
-            _write(to, 0, operands[QUERY_GRAD, STEP], address(parts[first], row * wide), 0, 1, depth, scale, parts)
+            _write(to, 0, operands[QUERY_GRAD, STEP], address(parts[first], row * wide), 0, 1, depth, factor, parts)
 
 
 @jittable
@@ -197,20 +213,32 @@ def _multiply(
 
 
 @jittable
-def _finish_scores(scores: Any, operands: Any, entry: int, row: int, at: int, scale: Any, like: Any) -> None:
-    """Scale products of a query and some keys, from the key *at* on, and add the bias."""
-    bias, step = _place(operands, BIAS, entry, row) + at * operands[BIAS, STEP], operands[BIAS, STEP]
+def _factor(scale: Any, divides: int) -> Any:
+    return scale.dtype.type(1) / scale[0] if divides else scale[0]
+
+
+@jittable
+def _pack_scaled(panels: int, b: int, stride: int, step: int, depth: int, columns: int, factor: Any, like: Any) -> None:
+    """Copy columns of a matrix, times a factor, to panels."""
+    pack(panels, b, stride, step, depth, 0, columns, like)
+    width = PANEL_BYTES // like.itemsize
+    _scale_row(panels, (columns + width - 1) // width * width * depth, factor, like)
+
+
+@jittable
+def _add_bias(scores: Any, operands: Any, entry: int, row: int, at: int, like: Any) -> None:
+    """Add the bias to the scores of a query and some keys, from the key *at* on."""
     if operands[BIAS, ADDRESS] == 0:
-        for i in range(scores.size):
-            scores[i] *= scale
-    elif step == 0:
+        return
+    bias, step = _place(operands, BIAS, entry, row) + at * operands[BIAS, STEP], operands[BIAS, STEP]
+    if step == 0:
         added = carray(pointer(bias, like), 1)[0]
         for i in range(scores.size):
-            scores[i] = scores[i] * scale + added
+            scores[i] += added
     else:
         more = carray(pointer(bias, like), scores.size)
         for i in range(scores.size):
-            scores[i] = scores[i] * scale + more[i]
+            scores[i] += more[i]
 
 
 @jittable
@@ -225,9 +253,19 @@ def _send_back(scores: Any, edge: Any, share: Any, mean: Any, grads: int, like: 
     """Turn scores to weights, and the gradients of weights to those of scores."""
     target = carray(pointer(grads, like), scores.size)
     for i in range(scores.size):
-        scores[i] = exp(scores[i] - edge) * share
-    for i in range(scores.size):
-        target[i] = (target[i] - mean) * scores[i]
+        weight = exp(scores[i] - edge) * share
+        scores[i] = weight
+        target[i] = (target[i] - mean) * weight
+
+
+@jittable
+def _send_back_kept(powers: Any, weights: Any, share: Any, mean: Any, grads: int, like: Any) -> None:
+    """The same from exponentials, which stay as they are."""
+    target = carray(pointer(grads, like), powers.size)
+    for i in range(powers.size):
+        weight = powers[i] * share
+        weights[i] = weight
+        target[i] = (target[i] - mean) * weight
 
 
 @jittable

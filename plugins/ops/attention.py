@@ -50,13 +50,15 @@ class Attention(Op):
         return int(scores * (2 * query.shape[2] + 2 * out.shape[2] + 5))
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
-        multiply(ctx, self._weights(ctx, inputs), inputs[2], out)
+        weights = self._place_of_weights(ctx, inputs)
+        self._write_weights(ctx, inputs, weights)
+        multiply(ctx, weights, inputs[2], out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         xp = ctx.xp
         query, _, value = inputs[:3]
         dquery, dkey, dvalue = grads[:3]
-        weights = self._weights(ctx, inputs)
+        weights = self._place_of_weights(ctx, inputs)
         if dvalue is not None:
             multiply(ctx, weights.swapaxes(-1, -2), grad, dvalue)
         dscores = ctx.scratch("gradients of scores", weights.shape, weights.dtype)
@@ -87,15 +89,17 @@ class Attention(Op):
             return bias
         return bias[(slice(None), *[None] * (3 - bias.ndim))]
 
-    def _weights(self, ctx: Context, inputs: Sequence[Any]) -> Any:
-        xp, query, keys = ctx.xp, inputs[0], self.keys(inputs)
-        scores = ctx.scratch("scores", (*query.shape[:2], keys.shape[2]), query.dtype)
-        multiply(ctx, query, keys, scores)
-        xp.multiply(scores, self.factor(inputs), out=scores)
+    def _place_of_weights(self, ctx: Context, inputs: Sequence[Any]) -> Any:
+        shape, dtype = (*inputs[0].shape[:2], self.keys(inputs).shape[2]), inputs[0].dtype
+        return ctx.keep("weights", shape, dtype) if ctx.training else ctx.scratch("weights", shape, dtype)
+
+    def _write_weights(self, ctx: Context, inputs: Sequence[Any], weights: Any) -> None:
+        multiply(ctx, inputs[0], self.keys(inputs), weights)
+        if self.scaling != "none":
+            ctx.xp.multiply(weights, self.factor(inputs), out=weights)
         if self.biased:
-            xp.add(scores, self.lined_up(ctx, inputs[-1]), out=scores)
-        write_softmax(ctx, scores)
-        return scores
+            ctx.xp.add(weights, self.lined_up(ctx, inputs[-1]), out=weights)
+        write_softmax(ctx, weights)
 
 
 def write_softmax(ctx: Context, scores: Any) -> None:

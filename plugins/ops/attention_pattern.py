@@ -37,21 +37,20 @@ class Scores(NamedTuple):
 
 def attention_at(own: Instruction, expression: Expression) -> tuple[Attention, tuple[int, ...]] | None:
     """The operator that computes a product with all that is before it, and its operands; None where that is not attention."""
-    softmax, value = expression.maker(own.inputs[0]), own.inputs[1]
-    if softmax is None or type(softmax.op) is not Softmax or not _is_of_matrices(own, expression.slots):
+    softmax, value, slots = expression.maker(own.inputs[0]), own.inputs[1], expression.slots
+    if softmax is None or type(softmax.op) is not Softmax or type(own.op) is not Times or not _is_of_matrices(own, slots):
         return None
     if softmax.op.axis is None or static_axis_number(softmax.op.axis, 2, softmax.op.op_name) != 1:
         return None
     scores = _biased(softmax.inputs[0], expression) or _scaled(softmax.inputs[0], expression)
-    if scores is None or not _is_of_matrices(scores.product, expression.slots):
+    if scores is None or not _is_of_matrices(scores.product, slots):
         return None
-    query, key = scores.product.inputs
-    depth = expression.slots[query].spec.dims[1]
-    if not 0 < depth <= thresholds.attention_depth or type(own.op) is not Times:
+    sizes = (slots[index].spec.dims[1] for index in (scores.product.inputs[0], value))
+    if not all(0 <= size < thresholds.attention_apart for size in sizes):
         return None
     turned = type(scores.product.op) is Times
     op = Attention(turned=turned, scaling=scores.scaling, biased=scores.biased)
-    return op, (query, key, value, *scores.others)
+    return op, (*scores.product.inputs, value, *scores.others)
 
 
 def _biased(slot: int, expression: Expression) -> Scores | None:
@@ -68,7 +67,7 @@ def _biased(slot: int, expression: Expression) -> Scores | None:
 
 def _scaled(slot: int, expression: Expression) -> Scores | None:
     """Scores that are a product, or one times or divided by a constant number."""
-    made = expression.maker(slot)
+    made, slots = expression.maker(slot), expression.slots
     if made is None:
         return None
     if type(made.op) in (Times, TransposeTimes):
@@ -78,7 +77,7 @@ def _scaled(slot: int, expression: Expression) -> Scores | None:
     scaling = "times" if type(made.op) is ElementTimes else "divided"
     for own, scale in (made.inputs, made.inputs[::-1])[: 2 if scaling == "times" else 1]:
         product = expression.maker(own)
-        if product is not None and type(product.op) in (Times, TransposeTimes) and _is_number(expression.slots[scale]):
+        if product is not None and type(product.op) in (Times, TransposeTimes) and _is_number(slots[scale]):
             return Scores(product, scaling, (scale,))
     return None
 
