@@ -30,6 +30,7 @@ OPERATORS = {
     "reduction:ReduceMean": "reduction:ReductionKernel",
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
+    "sequence_attention:SequenceAttention": "sequence_attention:SequenceAttentionKernel",
     "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
     "softmax:Softmax": "softmax:SoftmaxKernel",
 }
