@@ -11,7 +11,7 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.types.context import Context
-from .attention_loops import FIRST_QUERY, KEYS, QUERIES, add_parts, attend, attend_gradient
+from .attention_loops import KEYS, QUERIES, add_parts, attend, attend_gradient
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES
 
 MOST_KEYS, PACKED_BYTES = 256, 2**18
@@ -24,8 +24,8 @@ GRADIENT_BLOCK, GROUP = 128, 48
 """Keys and queries whose scores are in the processor's cache at a time on the way back."""
 
 PIECES, LEAST_KEYS = 8, 256
-"""Pieces that a call is divided into if it is large enough, and keys of a piece on the way back: each piece has a part of the gradients of all
-queries, and these are added up."""
+"""Pieces that a call is divided into if it is large enough, and keys of a piece on the way back: each piece has a part of the gradients of
+all queries, and these are added up."""
 
 
 class Arrays(NamedTuple):

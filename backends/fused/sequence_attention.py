@@ -65,10 +65,12 @@ def _arrays(ctx: Context, inputs: Sequence[Any], of_query: Layout, of_key: Layou
     from .attention_calls import Arrays
 
     layouts = of_query, of_key, of_key
-    operands = [_end_to_end(ctx, f"side by side {i}", x, layout)[None] for i, (x, layout) in enumerate(zip(inputs, layouts, strict=True))]
+    query, key, value = (
+        _end_to_end(ctx, f"side by side {i}", x, layout)[None] for i, (x, layout) in enumerate(zip(inputs, layouts, strict=True))
+    )
     place = ctx.keep if ctx.training else ctx.scratch
     edge, total = (place(name, (1, len(result), 1), result.dtype) for name in ("edge", "total"))
-    return Arrays(*operands, None, edge, total, None, result[None])
+    return Arrays(query, key, value, None, edge, total, None, result[None])
 
 
 def _entries(of_query: Layout, of_key: Layout) -> Any:

@@ -92,7 +92,7 @@ def _is_of_matrices(product: Instruction, slots: Sequence[Slot]) -> bool:
 
 def _is_number(slot: Slot) -> bool:
     """Whether it is a single number that has no gradient."""
-    is_constant = slot.kind == FOLDED or slot.kind == HELD and isinstance(slot.variable, Constant)
+    is_constant = slot.kind == FOLDED or (slot.kind == HELD and isinstance(slot.variable, Constant))
     return is_constant and slot.spec.axes == () and all(dim == 1 for dim in slot.spec.dims) and slot.spec.rank <= 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,8 @@ def packed(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
 
 def _spans(of_query: Layout, of_key: Layout) -> Iterator[tuple[slice, slice]]:
     """For each sequence where its queries lie, and its keys."""
-    edges = [layout.starts.tolist() for layout in (of_query, of_key)]
-    for (first, last), (begin, end) in zip(*(zip(one[:-1], one[1:], strict=True) for one in edges), strict=True):
-        yield slice(first, last), slice(begin, end)
+    for queries, keys in zip(*(pairwise(layout.starts.tolist()) for layout in (of_query, of_key)), strict=True):
+        yield slice(*queries), slice(*keys)
 
 
 def _attention(query: Any, key: Any, value: Any, scale: float | None = None) -> Any:
@@ -137,7 +137,7 @@ _STEPS = tuple(Operand((size,), kind="sequence") for size in (3, 3, 2))
 
 @operator(
     sample(*_STEPS, expected=_attention),
-    sample(*_STEPS, scale=2.0, expected=lambda *x: _attention(*x, scale=2.0)),
+    sample(*_STEPS, scale=2.0, expected=lambda query, key, value: _attention(query, key, value, 2.0)),
 )
 def attention(query: TensorLike, key: TensorLike, value: TensorLike, scale: float | None = None, name: str = "") -> Function:
     r"""Let each step of a sequence attend to all steps of another: :math:`\mathrm{softmax}(s \, Q K^T) \, V` for each sample.

@@ -25,7 +25,14 @@ pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switch
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 
 SIZES = [1, 2, 7, 33, 64, 130]
-BIASES: dict[str, Any] = {"none": None, "keys": (1, 0, 1), "rows": (0, 1, 1), "matrix": (0, 1, 1), "matrices": (1, 1, 1), "queries": (1, 1, 0), "number": (0, 0, 0)}
+BIASES: dict[str, Any] = {
+    "none": None,
+    "keys": (1, 0, 1),
+    "matrix": (0, 1, 1),
+    "matrices": (1, 1, 1),
+    "queries": (1, 1, 0),
+    "number": (0, 0, 0),
+}
 """For each form of a bias along which of rows, queries and keys it has elements of its own."""
 
 
@@ -34,7 +41,9 @@ def always_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thresholds, "attention_compiled", 1)
 
 
-def results(by_kernel: bool, op: Any, inputs: Sequence[Any], rows: Sequence[bool], wanted: Sequence[int], training: bool = True) -> list[Any]:
+def results(
+    by_kernel: bool, op: Any, inputs: Sequence[Any], rows: Sequence[bool], wanted: Sequence[int], training: bool = True
+) -> list[Any]:
     """Result and gradients by the kernel or by the operator's own methods."""
     ctx = Context(backend_named("numpy"), training)
     ctx.layout = Layout(len(inputs[0]))
@@ -55,7 +64,11 @@ def attention(
 ) -> tuple[Attention, list[Any], list[bool]]:
     """An operator, operands, and which of these have rows."""
     random = np.random.default_rng(1)
-    shapes: list[tuple[int, ...]] = [(stack, queries, depth), (stack, depth, keys) if turned else (stack, keys, depth), (stack, keys, width)]
+    shapes: list[tuple[int, ...]] = [
+        (stack, queries, depth),
+        (stack, depth, keys) if turned else (stack, keys, depth),
+        (stack, keys, width),
+    ]
     inputs = [random.normal(0, 0.5, shape).astype(dtype) for shape in shapes]
     rows = [True] * 3
     if scaling != "none":
@@ -123,7 +136,8 @@ def test_what_is_masked_counts_for_nothing_and_rows_without_a_key_are_nan(keys: 
     bias[2] = -np.inf
     fused, own = (results(by_kernel, op, inputs, rows, [0, 1, 2]) for by_kernel in (True, False))
     assert_alike(fused, own)
-    assert np.isnan(fused[0][:, 2]).all() and np.isfinite(np.delete(fused[0], 2, axis=1)).all()
+    assert np.isnan(fused[0][:, 2]).all()
+    assert np.isfinite(np.delete(fused[0], 2, axis=1)).all()
     assert_close(fused[0][:, 1], inputs[2][:, -1])
 
 
