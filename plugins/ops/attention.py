@@ -55,7 +55,6 @@ class Attention(Op):
         multiply(ctx, weights, inputs[2], out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        xp = ctx.xp
         query, _, value = inputs[:3]
         dquery, dkey, dvalue = grads[:3]
         weights = self._place_of_weights(ctx, inputs)
@@ -66,7 +65,7 @@ class Attention(Op):
         send_back(ctx, weights, dscores)
         if self.biased and grads[-1] is not None:
             ctx.sum_to(dscores, self.lined_up(ctx, grads[-1]))
-        xp.multiply(dscores, self.factor(inputs), out=dscores)
+        self._scale(ctx, dscores, inputs)
         if dquery is not None:
             multiply(ctx, dscores, self.keys(inputs).swapaxes(-1, -2), dquery)
         if dkey is not None:
@@ -76,18 +75,16 @@ class Attention(Op):
         """View the keys as ``(rows, depth, keys)``."""
         return inputs[1] if self.turned else inputs[1].swapaxes(-1, -2)
 
-    def factor(self, inputs: Sequence[Any]) -> float:
-        """The number that scores are multiplied by."""
-        if self.scaling == "none":
-            return 1.0
-        number = float(inputs[3].reshape(()))
-        return number if self.scaling == "times" else 1 / number
-
     def lined_up(self, ctx: Context, bias: Any) -> Any:
         """View the bias, or its gradient, with the axes of ``(rows, queries, keys)`` that it broadcasts along."""
         if ctx.layouts[-1] is None:
             return bias
         return bias[(slice(None), *[None] * (3 - bias.ndim))]
+
+    def _scale(self, ctx: Context, scores: Any, inputs: Sequence[Any]) -> None:
+        if self.scaling != "none":
+            apply = ctx.xp.multiply if self.scaling == "times" else ctx.xp.divide
+            apply(scores, inputs[3], out=scores)
 
     def _place_of_weights(self, ctx: Context, inputs: Sequence[Any]) -> Any:
         shape, dtype = (*inputs[0].shape[:2], self.keys(inputs).shape[2]), inputs[0].dtype
@@ -95,8 +92,7 @@ class Attention(Op):
 
     def _write_weights(self, ctx: Context, inputs: Sequence[Any], weights: Any) -> None:
         multiply(ctx, inputs[0], self.keys(inputs), weights)
-        if self.scaling != "none":
-            ctx.xp.multiply(weights, self.factor(inputs), out=weights)
+        self._scale(ctx, weights, inputs)
         if self.biased:
             ctx.xp.add(weights, self.lined_up(ctx, inputs[-1]), out=weights)
         write_softmax(ctx, weights)
