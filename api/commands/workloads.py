@@ -108,9 +108,14 @@ def _chained(x: Any) -> Any:
     return C.sqrt(C.square(x * 2) + 1) - C.abs(x)
 
 
+def _attended(x: Any) -> Any:
+    return C.times(C.softmax(C.times(x, C.transpose(x, (1, 0))), axis=-1), x)
+
+
 _CONVOLVED = 16 * 16 * 16 * 16
 """Multiplications of an image, for each element of a filter's side by side."""
 
+_ATTENDED = _evaluated(_attended, (16, 16), 16 * 16)
 _NORMALISED = _differentiated(_normalised, (8, 16, 16), of_input=False)
 _POOLED = _evaluated(_pooled, (4, 16, 16))
 _DROPPED = _differentiated(lambda x: C.dropout(x, 0.5), (64,))
@@ -126,6 +131,8 @@ def _cross_entropy(size: int) -> Call:
 
 
 WORKLOADS: dict[str, Make] = {
+    "attention_compiled": _ATTENDED,
+    "attention_shared": _within(_ATTENDED, attention_compiled=0),
     "softmax_compiled": _SOFTMAX,
     "cross_entropy_compiled": _cross_entropy,
     "exponentials_shared": _within(_SOFTMAX, softmax_compiled=0),

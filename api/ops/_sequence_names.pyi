@@ -3,6 +3,7 @@
 from cntk.plugins.ops.delay import delay as delay
 from cntk.plugins.ops.delay import future_value as future_value
 from cntk.plugins.ops.delay import past_value as past_value
+from cntk.plugins.ops.sequence_attention import attention as attention
 from cntk.plugins.ops.sequence_broadcast import broadcast_as as broadcast_as
 from cntk.plugins.ops.sequence_ends import is_first as is_first
 from cntk.plugins.ops.sequence_ends import is_last as is_last
@@ -18,6 +19,7 @@ from cntk.plugins.ops.sequence_softmax import softmax as softmax
 from cntk.plugins.ops.sequence_unpacking import unpack as unpack
 
 __all__ = [
+    "attention",
     "broadcast_as",
     "delay",
     "first",

@@ -17,6 +17,7 @@ LEARNERS = (
 """Learners that have a kernel, which is called like them."""
 
 OPERATORS = {
+    "attention:Attention": "attention:AttentionKernel",
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
@@ -29,6 +30,7 @@ OPERATORS = {
     "reduction:ReduceMean": "reduction:ReductionKernel",
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
+    "sequence_attention:SequenceAttention": "sequence_attention:SequenceAttentionKernel",
     "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
     "softmax:Softmax": "softmax:SoftmaxKernel",
 }

@@ -51,6 +51,9 @@ def _from(default: int, unit: str, decides: str) -> Any:
 class Thresholds:
     """The current sizes, as attributes; changes apply to whatever is compiled or called afterwards."""
 
+    attention_apart: int = _from(129, "elements of a key or a value", "the operators of attention run one after another, not as one")
+    attention_compiled: int = _from(2**8, "scores", "attention runs in compiled loops")
+    attention_shared: int = _from(2**16, "scores", "threads share these loops")
     batch_normalization_compiled: int = _from(2**18, "values in a call", "batch normalisation in training runs in compiled loops")
     batch_normalization_places: int = _from(16, "values of a feature side by side", "these loops are used for such data")
     batch_normalization_shared: int = _from(2**19, "values in a call", "threads share these loops, for which they are woken twice")

@@ -6,14 +6,14 @@ whose result Python caches for each class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from ..common.shape import Shape
 from ..types.spec import Spec
 
 if TYPE_CHECKING:
-    from ..program.slots import Instruction
+    from ..program.slots import Instruction, Slot
     from ..types.context import Context
     from .op import Op
 
@@ -61,6 +61,31 @@ class Follows(Protocol):
             before: the operator of one of the operands, which this operator reads once, and others only if they are fused with it as well.
             own: what this operator is at work in.
             inputs: types of the new operator's operands: this operator's, with those of *before* in place of its result.
+        """
+
+
+class Expression(NamedTuple):
+    """What a program computes before an instruction.
+
+    Attributes:
+        maker: for a slot the instruction that makes it, if a single operand of one other is all that reads it; else None.
+        slots: all values.
+    """
+
+    maker: Callable[[int], Instruction | None]
+    slots: Sequence[Slot]
+
+
+@runtime_checkable
+class EndsExpression(Protocol):
+    """It can be fused with several operators before it, of which each alone reads the results of those before."""
+
+    def whole(self, own: Instruction, expression: Expression) -> tuple[Op, tuple[int, ...]] | None:
+        """An operator that computes the whole expression, and slots of its operands; None if there is none.
+
+        Args:
+            own: what this operator is at work in.
+            expression: what comes before it.
         """
 
 

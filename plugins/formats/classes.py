@@ -12,11 +12,13 @@ from inspect import signature
 from typing import Any
 
 from ...core.extension import plugins
+from ...core.extension.identity import identity_of
 from ...core.operators.abilities import (
     AcceptsStrided,
     AssumesShapes,
     CommutesWithMonotone,
     CountsOperations,
+    EndsExpression,
     Follows,
     GivesRowSparse,
 )
@@ -36,7 +38,9 @@ KIND, VERSION = "opencntk operator", 0
 """Type and version of the record of such a function; CNTK knows no functions of this type, and refuses them."""
 
 _KINDS = (Assignment, Delay, Elementwise, Finishing, GradientView, SequenceOp, View)
-_ABILITIES = (AcceptsStrided, AssumesShapes, CommutesWithMonotone, CountsOperations, Follows, GivesRowSparse)
+_ABILITIES = (AcceptsStrided, AssumesShapes, CommutesWithMonotone, CountsOperations, EndsExpression, Follows, GivesRowSparse)
+_NOT_IN_CNTK = ("cntk.plugins.ops.sequence_attention:SequenceAttention",)
+"""Built-in operators that have no number of CNTK's."""
 _OF_OPERATORS = frozenset(name for of in (*_KINDS, *_ABILITIES) for name in dir(of))
 """Attributes that operators define in their classes, which arguments must not change."""
 _MAY_CHANGE = ("dropout_rate", "rng_seed")
@@ -49,8 +53,8 @@ def describe(op: Op) -> dict[str, Any]:
 
     Raises:
         TypeError: files cannot store an argument of its constructor.
-        ValueError: its constructor takes an attribute that operators define in their classes, or it is a built-in operator, which are
-            all written by CNTK's numbers.
+        ValueError: its constructor takes an attribute that operators define in their classes, or it is a built-in operator that is
+            written by CNTK's numbers.
     """
     cls = type(op)
     _check_class(cls)
@@ -137,7 +141,8 @@ def _class_of(record: Given) -> type[Op]:
 def _check_class(cls: type[Op]) -> None:
     """Check that a class is stored by its name; others have arguments that are checked elsewhere."""
     known = plugins.record_of(cls.__module__)
-    if issubclass(cls, NativeOp) or (known is not None and known.distribution == plugins.DISTRIBUTION):
+    is_built_in = known is not None and known.distribution == plugins.DISTRIBUTION and identity_of(cls) not in _NOT_IN_CNTK
+    if issubclass(cls, NativeOp) or is_built_in:
         raise ValueError(f"{_called(cls)} is none of the operators that a file has by their class: those of plugins and programs")
 
 

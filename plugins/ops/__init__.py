@@ -69,6 +69,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "spatial": ("pad", "depth_to_space", "space_to_depth"),
     "cropping": ("crop_manual", "crop_automatic", "crop_automatic_with_ancestors"),
     "batch": ("unpack_batch", "to_batch"),
+    "sequence_attention": ("sequence.attention",),
     "sequence_broadcast": ("reconcile_dynamic_axes", "sequence.broadcast_as"),
     "sequence_ends": ("sequence.is_first", "sequence.is_last"),
     "sequence_gathering": ("sequence.where", "sequence.gather", "sequence.scatter"),

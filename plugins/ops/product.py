@@ -12,6 +12,7 @@ from ...core.common.thresholds import thresholds
 from ...core.graph.arguments import TensorLike
 from ...core.graph.function import Function
 from ...core.graph.variable import Parameter
+from ...core.operators.abilities import Expression
 from ...core.operators.cost import numbers_in
 from ...core.operators.op import ALL, Op, Traits
 from ...core.operators.samples import Operand, operator, sample
@@ -173,6 +174,11 @@ class Times(Op):
         is_turned = isinstance(before.op, TransposeAxes) and inputs[1].rank == 2 and before.op.order(2) == (1, 0)
         are_stacks = all(spec.axes and not spec.sparse for spec in inputs)
         return TransposeTimes(output_rank=1) if is_turned and are_stacks and self.output_rank == 1 else None
+
+    def whole(self, own: Instruction, expression: Expression) -> tuple[Op, tuple[int, ...]] | None:
+        from .attention_pattern import attention_at  # which needs this class
+
+        return attention_at(own, expression)
 
     def _row_sparse_gradient(self, ctx: Context, grad: Any, dright: RowSparse, left: SparseRows) -> None:
         width = size_of(dright.shape[1:])

@@ -450,3 +450,48 @@ def test_a_graph_of_many_operators_is_right_for_every_minibatch(device: DeviceDe
         np.testing.assert_allclose(gradients[x][number][at], slope, rtol=1e-4, atol=1e-6)
         slope = _slope(lambda b: _one_sequence(xs[number], b, w.value), bs[number], 1)  # noqa: B023
         np.testing.assert_allclose(gradients[b][number, 1], slope, rtol=1e-4, atol=1e-6)
+
+
+# ---- attention ----
+
+
+def attending(*sizes: int) -> tuple[Any, Any, Any]:
+    """A query, keys and values, of so many elements."""
+    words, question = C.Axis("words"), C.Axis("question")
+    axes = (question, words, words)
+    query, key, value = (C.sequence.input_variable(size, sequence_axis=axis) for size, axis in zip(sizes, axes, strict=True))
+    return query, key, value
+
+
+def test_attention_on_sequences_of_their_own_lengths(device: Any) -> None:
+    query, key, value = attending(3, 3, 2)
+    random = np.random.default_rng(1)
+    lengths = [(2, 5), (4, 1), (1, 3)]
+    data = {
+        x: [random.normal(size=(pair[i > 0], *x.shape)).astype(np.float32) for pair in lengths] for i, x in enumerate((query, key, value))
+    }
+    for found, q, k, v in zip(C.sequence.attention(query, key, value, scale=0.7).eval(data, device=device), *data.values(), strict=True):
+        powers = np.exp(q @ k.T * 0.7)
+        assert_close(found, powers / powers.sum(axis=1, keepdims=True) @ v)
+
+
+def test_attention_wants_sequences_of_vectors_that_match() -> None:
+    query, key, value = attending(3, 3, 2)
+    with pytest.raises(ValueError, match=r"query \[4\] and key \[3\] must have the same shape"):
+        C.sequence.attention(attending(4, 3, 2)[0], key, value)
+    with pytest.raises(ValueError, match="key and value must be on the same sequence axis"):
+        C.sequence.attention(query, key, query)
+    with pytest.raises(ValueError, match="the query is on the dynamic axes"):
+        C.sequence.attention(C.input_variable(3), key, value)
+    with pytest.raises(ValueError, match="each step of the value must be a vector"):
+        C.sequence.attention(query, key, C.sequence.input_variable((2, 2), sequence_axis=C.Axis("words")))
+
+
+def test_attention_is_saved(tmp_path: Any) -> None:
+    query, key, value = attending(3, 3, 2)
+    attended = C.sequence.attention(query, key, value, scale=0.5)
+    attended.save(tmp_path / "attention.model")
+    loaded = C.load_model(tmp_path / "attention.model")
+    data = [[np.ones((2, 3), np.float32)], [np.eye(4, 3, dtype=np.float32)], [np.eye(4, 2, dtype=np.float32)]]
+    ours, again = (f.eval(dict(zip(f.arguments, data, strict=True))) for f in (attended, loaded))
+    np.testing.assert_array_equal(ours[0], again[0])

@@ -175,6 +175,7 @@ def computed(name: str, dtype: Any, rows: int = 9) -> list[Any]:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_values_and_gradients_are_those_without_loops(name: str, dtype: Any, used: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "attention_apart", 0)
     fused = computed(name, dtype)
     assert used
     monkeypatch.setattr(thresholds, "product_considered", NEVER)

@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 
 from cntk.core.common import threads
+from cntk.core.common.thresholds import overridden
 from cntk.core.common.windows import correlation as geometry
 from cntk.core.extension.device import backend_named
 from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
+from cntk.plugins.ops.attention import Attention
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 products = pytest.importorskip("cntk.backends.fused.products")
 winograd = pytest.importorskip("cntk.backends.fused.winograd")
 correlation = pytest.importorskip("cntk.backends.fused.correlation")
+attention = pytest.importorskip("cntk.backends.fused.attention")
 
 SIGNALLING = {4: 0x7FA00000, 8: 0x7FF4000000000000}
 """The bits of a signalling NaN of so many bytes."""
@@ -87,3 +91,21 @@ def test_convolutions(computes_with_scratch: Callable[..., bool], by: Any, chann
     out, filters_grad, images_grad = (np.empty_like(array) for array in (grad, filters, images))
     assert not computes_with_scratch(by.correlate, out, filters, images, g)
     assert not computes_with_scratch(by.correlate_backward, grad, filters_grad, images_grad, filters, images, g)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("queries", "keys", "depth", "width"), [(1, 1, 1, 1), (13, 21, 20, 5), (200, 300, 7, 40)])
+def test_attention(computes_with_scratch: Callable[..., bool], queries: int, keys: int, depth: int, width: int, dtype: Any) -> None:
+    random = np.random.default_rng(1)
+    shapes = (2, queries, depth), (2, keys, depth), (2, keys, width), (queries, keys)
+    inputs = [random.normal(size=shape).astype(dtype) for shape in shapes]
+    out, op = np.empty((2, queries, width), dtype), Attention(turned=False, scaling="none", biased=True)
+    grad, grads = random.normal(size=out.shape).astype(dtype), [np.empty_like(x) for x in inputs[:3]]
+
+    def attends(ctx: Context) -> None:
+        ctx.layouts = [*[Layout(2)] * 3, None]
+        attention.AttentionKernel.forward(op, ctx, out, *inputs)
+        attention.AttentionKernel.backward(op, ctx, grad, [*grads, None], out, *inputs)
+
+    with overridden(attention_compiled=0):
+        assert not computes_with_scratch(attends)

@@ -110,7 +110,7 @@ def test_thresholds_are_others_for_a_while() -> None:
     with all_set_to(3):
         assert {getattr(thresholds, name) for name in TABLE} == {3}
     assert thresholds == Thresholds()
-    with pytest.raises(ValueError, match="there is no threshold softmax; there are batch_normalization_compiled"), overridden(softmax=1):
+    with pytest.raises(ValueError, match="there is no threshold softmax; there are attention_apart"), overridden(softmax=1):
         pass
 
 
