@@ -66,6 +66,7 @@ ROWS = {
 
 def call(row: Row, way: str, threads: int) -> Callable[[Any], Any]:
     """What computes the row's network in one of the ways."""
+    os.environ["CNTK_WAIT_FOR_LOOPS"] = "1"
     C.device.set_threads(threads)
     function = row.build()
     if way == "eval":
