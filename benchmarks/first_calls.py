@@ -114,7 +114,13 @@ def end_compiler() -> None:
 
 def run(arguments: list[str], cache: Path) -> str:
     """Run a process of this Python that keeps machine code in a folder; its output."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "", "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "CNTK_WAIT_FOR_LOOPS": "",
+        "NUMBA_CACHE_DIR": str(cache),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONWARNINGS": "ignore",
+    }
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
 
 
