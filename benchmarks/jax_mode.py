@@ -20,10 +20,10 @@ def sgd(rate):
     """A learner: its state for given parameters, and a function of parameters, gradients and state that gives new ones."""
     import jax
 
-    return lambda parameters: (), lambda parameters, gradients, state: (
-        jax.tree.map(lambda w, g: w - rate * g, parameters, gradients),
-        state,
-    )
+    def update(parameters, gradients, state):
+        return jax.tree.map(lambda w, g: w - rate * g, parameters, gradients), state
+
+    return lambda parameters: (), update
 
 
 def momentum_sgd(rate, momentum):

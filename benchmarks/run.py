@@ -3,9 +3,9 @@
     python benchmarks/run.py [--rounds 5] [--only mlp ...] [--no-page]
 
 CNTK 2.7 takes part where the environment variable CNTK27 names a program that runs a Python script on it, PyTorch (for the CPU)
-where it is installed, in the mode that turns out fastest, and so does JAX where it is installed.  Workloads on real data are left out where CNTK_TEST_DATA does not name a
-folder that holds it.  Each measurement is taken in a process of its own; one round takes each once, in turns, so that whatever
-else the machine does strikes all alike; the table tells the medians of all rounds.
+where it is installed, in the mode that turns out fastest, and so does JAX where it is installed.  Workloads on real data are left out
+where CNTK_TEST_DATA does not name a folder that holds it.  Each measurement is taken in a process of its own; one round takes each
+once, in turns, so that whatever else the machine does strikes all alike; the table tells the medians of all rounds.
 """
 
 from __future__ import annotations
