@@ -134,8 +134,8 @@ def cntk_kernels(with_operator: bool, layer: Layer) -> Calls:
         of_images, of_filters, both = (partial(backward, ctx, gradient, grads, result, filters, images) for grads in wanted)
         return {"results": results, "images": of_images, "filters": of_filters, "step": partial(_all, results, both)}
 
-    place = "Convolution", "numpy"
-    kernel = plugins.kernels.get(place) if place in plugins.kernels else None
+    place = plugins.kernel_place(type(op), "numpy")
+    kernel = None if place is None else plugins.kernels.get(place)
     while kernel is not None:
         yield kernel.__module__.removesuffix(".convolution"), calls(partial(kernel.forward, op), partial(kernel.backward, op))
         kernel = plugins.kernels.behind(place, kernel)

@@ -16,6 +16,7 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.extension import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = ROOT / "benchmarks" / "worker.py"
@@ -100,6 +101,8 @@ def test_every_kernel_computes_a_layer(monkeypatch: pytest.MonkeyPatch, capsys: 
     times = layers.seconds_of([lambda layer: layers.cntk_kernels(True, layer)], layer)
     names = list(dict.fromkeys(name for _, name in times))
     assert names[-1] == "operator"
+    kernels = ["cntk.backends.fused"] if compiled.is_wanted() else []
+    assert names[:-1] == kernels
     assert {what for what, _ in times} == set(layers.WHAT)
     layers.show({"small": layer}, names, {("small", what, who): seconds for (what, who), seconds in times.items()})
     assert "| small: step | 0 | " in capsys.readouterr().out
