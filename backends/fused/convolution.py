@@ -101,8 +101,10 @@ def _loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> Sequence
 
 def _module(g: Correlation, rows: int, itemsize: int) -> Any:
     """The module with the fastest loops for this many images."""
-    from . import correlation, winograd
+    from . import correlation, pointwise, winograd
 
+    if pointwise.fits(g, rows):
+        return pointwise
     return winograd if winograd.fits(g, rows, itemsize) else correlation
 
 
