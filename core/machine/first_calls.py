@@ -71,8 +71,8 @@ class FirstCalls:
 
 def _is_code_missing() -> bool:
     """Whether loops have yet to be compiled on this machine, another process can do so, and what it compiles is kept."""
-    is_program = not sys.executable or getattr(sys, "frozen", False)
-    if switch_in(SWITCH, False) or is_program or why_not() or find_spec("llvmlite") is None:
+    has_no_interpreter = not sys.executable or getattr(sys, "frozen", False)
+    if switch_in(SWITCH, False) or has_no_interpreter or why_not() or find_spec("llvmlite") is None:
         return False
     from . import machine_code
 
