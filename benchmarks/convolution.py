@@ -76,3 +76,33 @@ def torch_data():
 
     pool = features(SIZE, (1, SIDE, SIDE))
     return pairs(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES)))
+
+
+def jax_step():
+    import jax
+    import jax.numpy as jnp
+    from jax_mode import dense, glorot, momentum_sgd, training
+
+    def convolved(x, layer, padding):
+        filters, bias = layer
+        y = jax.lax.conv_general_dilated(x, filters, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return jax.nn.relu(y + bias)
+
+    def pooled(x):
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "VALID")
+
+    def apply(parameters, key, x):
+        first, second, third, (V, a), (W, b) = parameters
+        x = convolved(pooled(convolved(pooled(convolved(x, first, "SAME")), second, "VALID")), third, "VALID")
+        x = jax.nn.relu(x.reshape(len(x), -1) @ V + a)
+        x = jnp.where(jax.random.bernoulli(key, 0.5, x.shape), 2 * x, 0)
+        return x @ W + b
+
+    shapes = (5, 5, 1, 32), (3, 3, 32, 48), (3, 3, 48, 64)
+    filters = [(glorot(shape), jnp.zeros(shape[-1], jnp.float32)) for shape in shapes]
+    return training(apply, (*filters, dense(576, 96), dense(96, CLASSES)), momentum_sgd(RATE * (1 - MOMENTUM), MOMENTUM))
+
+
+def jax_data():
+    pool = features(SIZE, (SIDE, SIDE, 1))
+    return pairs(pool, classes(pool, CLASSES))

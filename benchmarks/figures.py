@@ -10,18 +10,25 @@ import atis_file
 import bag_of_words
 import bidirectional
 import convolution
+import embedding
+import gru
 import inference
 import logistic_regression
 import mlp
+import ragged_transformer
 import resnet
+import resnet50
+import resnet50_inference
 import sequence_to_sequence
 import tagger
 import transformer
+import wide_transformer
 from torch_mode import DENSE_MODES, EAGER, IMAGE_MODES
 
 import learners
 
 TRAINED = ("cntk", "torch")
+WITH_JAX = (*TRAINED, "jax")
 
 
 class Figure(NamedTuple):
@@ -65,15 +72,15 @@ def peak(name: str, module: ModuleType, modules: tuple[str, ...] = TRAINED) -> F
 
 FIGURES = [
     trained(logistic_regression, (*TRAINED, "numpy"), unit="µs", torch_modes=DENSE_MODES),
-    trained(mlp, torch_modes=DENSE_MODES),
-    trained(convolution, torch_modes=IMAGE_MODES),
+    trained(mlp, WITH_JAX, torch_modes=DENSE_MODES),
+    trained(convolution, WITH_JAX, torch_modes=IMAGE_MODES),
     trained(inference, torch_modes=IMAGE_MODES),
     trained(tagger),
     trained(bidirectional),
     trained(bag_of_words),
     trained(resnet, torch_modes=IMAGE_MODES),
     trained(sequence_to_sequence),
-    trained(transformer, torch_modes=DENSE_MODES),
+    trained(transformer, WITH_JAX, torch_modes=DENSE_MODES),
     trained(atis, unit="words/s", items=atis.WORDS),
     trained(atis_file, ("cntk",), unit="words/s", items=atis.WORDS),
     *(
@@ -99,3 +106,20 @@ FIGURES = [
     peak("Transformer encoder", transformer),
     peak("LSTM tagger on ATIS from its file", atis_file, ("cntk",)),
 ]  # fmt: skip
+
+LARGE = [
+    trained(resnet50, torch_modes=IMAGE_MODES),
+    *(
+        Figure(
+            title, "step_time", f"resnet50_inference:{name}", torch_modes=IMAGE_MODES,
+            flop=resnet50_inference.flop(name), nbytes=resnet50_inference.nbytes(name),
+        )
+        for name, title in resnet50_inference.TITLES.items()
+    ),
+    trained(wide_transformer, WITH_JAX, torch_modes=DENSE_MODES),
+    trained(ragged_transformer, torch_modes=DENSE_MODES),
+    trained(gru, WITH_JAX),
+    trained(embedding),
+    Figure("embedding of 1,000,000 words: building it and the first training step", "first_call", "embedding"),
+]  # fmt: skip
+"""Networks of today's sizes, which are too large for the short time of a GPU."""

@@ -75,7 +75,7 @@ def our_workload(workload: str, backend: Any) -> tuple[Step, list[Any]]:
 
     module, made_with = module_of(workload)
     C.cntk_py.set_fixed_random_seed(1)
-    step, data = module.cntk_step(*made_with), module.cntk_data()
+    step, data = module.cntk_step(*made_with), module.cntk_data(*made_with)
     if made_with:  # learners by themselves take gradients, which are on the device
         data = [tuple(backend.asarray(array, array.dtype) for array in minibatch) for minibatch in data]
     return step, data
@@ -139,7 +139,7 @@ def torch_s(workload: str, way: str, ends: float, device: str = "cuda") -> dict[
     os.environ["TORCH_MODE"] = REDUCED_OVERHEAD if way == COMPILED else EAGER_MODE
     torch.set_default_device("cpu")
     module, made_with = module_of(workload)
-    data = [pinned(minibatch, device) for minibatch in module.torch_data()]
+    data = [pinned(minibatch, device) for minibatch in module.torch_data(*made_with)]
     torch.set_default_device(device)
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

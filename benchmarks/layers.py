@@ -77,6 +77,29 @@ LAYERS = {
     "wide 64x28x28, 64 1x1": Layer(16, 64, 28, 64, 1),
     "few 8x32x32, 8 3x3": Layer(64, 8, 32, 8, 3),
     "odd 20x32x32, 20 3x3": Layer(64, 20, 32, 20, 3),
+    "resnet50 3x224x224, 64 7x7 / 2": Layer(8, 3, 224, 64, 7, 2),
+    "resnet50 64x56x56, 64 1x1": Layer(8, 64, 56, 64, 1),
+    "resnet50 64x56x56, 64 3x3": Layer(8, 64, 56, 64, 3),
+    "resnet50 64x56x56, 256 1x1": Layer(8, 64, 56, 256, 1),
+    "resnet50 256x56x56, 64 1x1": Layer(8, 256, 56, 64, 1),
+    "resnet50 256x56x56, 128 1x1": Layer(8, 256, 56, 128, 1),
+    "resnet50 128x56x56, 128 3x3 / 2": Layer(8, 128, 56, 128, 3, 2),
+    "resnet50 256x56x56, 512 1x1 / 2": Layer(8, 256, 56, 512, 1, 2),
+    "resnet50 128x28x28, 128 3x3": Layer(8, 128, 28, 128, 3),
+    "resnet50 128x28x28, 512 1x1": Layer(8, 128, 28, 512, 1),
+    "resnet50 512x28x28, 128 1x1": Layer(8, 512, 28, 128, 1),
+    "resnet50 512x28x28, 256 1x1": Layer(8, 512, 28, 256, 1),
+    "resnet50 256x28x28, 256 3x3 / 2": Layer(8, 256, 28, 256, 3, 2),
+    "resnet50 512x28x28, 1024 1x1 / 2": Layer(8, 512, 28, 1024, 1, 2),
+    "resnet50 256x14x14, 256 3x3": Layer(8, 256, 14, 256, 3),
+    "resnet50 256x14x14, 1024 1x1": Layer(8, 256, 14, 1024, 1),
+    "resnet50 1024x14x14, 256 1x1": Layer(8, 1024, 14, 256, 1),
+    "resnet50 1024x14x14, 512 1x1": Layer(8, 1024, 14, 512, 1),
+    "resnet50 512x14x14, 512 3x3 / 2": Layer(8, 512, 14, 512, 3, 2),
+    "resnet50 1024x14x14, 2048 1x1 / 2": Layer(8, 1024, 14, 2048, 1, 2),
+    "resnet50 512x7x7, 512 3x3": Layer(8, 512, 7, 512, 3),
+    "resnet50 512x7x7, 2048 1x1": Layer(8, 512, 7, 2048, 1),
+    "resnet50 2048x7x7, 512 1x1": Layer(8, 2048, 7, 512, 1),
 }
 
 
@@ -111,8 +134,8 @@ def cntk_kernels(with_operator: bool, layer: Layer) -> Calls:
         of_images, of_filters, both = (partial(backward, ctx, gradient, grads, result, filters, images) for grads in wanted)
         return {"results": results, "images": of_images, "filters": of_filters, "step": partial(_all, results, both)}
 
-    place = "Convolution", "numpy"
-    kernel = plugins.kernels.get(place) if place in plugins.kernels else None
+    place = plugins.kernel_place(type(op), "numpy")
+    kernel = None if place is None else plugins.kernels.get(place)
     while kernel is not None:
         yield kernel.__module__.removesuffix(".convolution"), calls(partial(kernel.forward, op), partial(kernel.backward, op))
         kernel = plugins.kernels.behind(place, kernel)

@@ -50,7 +50,7 @@ def cntk_step(name):
     return lambda *gradients: learner.update(dict(zip(parameters, gradients)), SAMPLES)  # noqa: B905
 
 
-def cntk_data():
+def cntk_data(name):
     return [arrays(1)]
 
 
@@ -79,7 +79,7 @@ def torch_step(name):
     return step
 
 
-def torch_data():
+def torch_data(name):
     import torch
 
     return [[torch.from_numpy(a) for a in arrays(1)]]

@@ -46,3 +46,22 @@ def torch_data():
 
     pool = features(SIZE, (INPUTS,))
     return pairs(map(torch.from_numpy, pool), map(torch.from_numpy, classes(pool, CLASSES)))
+
+
+def jax_step():
+    import jax
+    from jax_mode import adam, dense, training
+
+    def apply(parameters, key, x):
+        *hidden, (W, b) = parameters
+        for V, a in hidden:
+            x = jax.nn.relu(x @ V + a)
+        return x @ W + b
+
+    layers = dense(INPUTS, HIDDEN), dense(HIDDEN, HIDDEN, 1), dense(HIDDEN, CLASSES, 2)
+    return training(apply, layers, adam(RATE, MOMENTUM, VARIANCE_MOMENTUM))
+
+
+def jax_data():
+    pool = features(SIZE, (INPUTS,))
+    return pairs(pool, classes(pool, CLASSES))

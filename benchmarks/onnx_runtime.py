@@ -20,9 +20,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import embedding as words
+import gru as wide_gru
 import numpy as np
 import onnxruntime
+import resnet50
+import wide_transformer
 from convolution import SIDE, cntk_model
+from resnet50_inference import set_statistics
+from transformer import cntk_model as encoder_model
 from worker import WARM_UP, timed
 
 import cntk as C
@@ -33,10 +39,16 @@ WORDS, LABELS, UNITS, STEPS = 50, 20, 150, 20
 
 
 class Row(NamedTuple):
-    """A network and the shape of what it is given."""
+    """A network, the shape of what it is given, and how many words that is numbers of, 0 where it is anything else."""
 
     build: Callable[[], Any]
     shape: tuple[int, ...]
+    vocabulary: int = 0
+
+    def data(self, seed: int) -> Any:
+        """What it is given."""
+        drawn = np.random.default_rng(seed).random(self.shape, np.float32)
+        return np.floor(drawn * self.vocabulary) if self.vocabulary else drawn
 
 
 def dense() -> Any:
@@ -54,6 +66,28 @@ def tagger() -> Any:
     )
 
 
+def residual() -> Any:
+    model = resnet50.cntk_model(C.input_variable((3, resnet50.SIDE, resnet50.SIDE), name="x"))
+    set_statistics(model)
+    return model
+
+
+def encoder() -> Any:
+    shape = wide_transformer.SHAPE
+    return encoder_model(C.input_variable((shape.steps, shape.width), name="x"), shape)
+
+
+def gru() -> Any:
+    return wide_gru.cntk_model(C.sequence.input_variable(wide_gru.INPUTS, name="x"))
+
+
+def embedding() -> Any:
+    """Numbers of words, of which the vectors are looked up and added."""
+    vectors = C.parameter((words.VOCABULARY, words.EMBEDDING), init=C.glorot_uniform())
+    numbers = C.input_variable(STEPS, name="x")
+    return C.layers.Dense(words.CLASSES)(C.reduce_sum(C.gather(vectors, numbers), axis=0))
+
+
 ROWS = {
     "dense, 1": Row(dense, (1, 784)),
     "dense, 256": Row(dense, (256, 784)),
@@ -61,11 +95,20 @@ ROWS = {
     "convolution, 256": Row(convolution, (256, SIDE, SIDE)),
     "LSTM, 1 x 20": Row(tagger, (1, STEPS, WORDS)),
     "LSTM, 32 x 20": Row(tagger, (32, STEPS, WORDS)),
+    "ResNet-50, 1": Row(residual, (1, 3, resnet50.SIDE, resnet50.SIDE)),
+    "ResNet-50, 16": Row(residual, (16, 3, resnet50.SIDE, resnet50.SIDE)),
+    "Transformer, 1": Row(encoder, (1, *wide_transformer.SHAPE[:2])),
+    "Transformer, 8": Row(encoder, (8, *wide_transformer.SHAPE[:2])),
+    "GRU, 1 x 20": Row(gru, (1, STEPS, wide_gru.INPUTS)),
+    "GRU, 32 x 20": Row(gru, (32, STEPS, wide_gru.INPUTS)),
+    "embedding, 1 x 20": Row(embedding, (1, STEPS), words.VOCABULARY),
+    "embedding, 32 x 20": Row(embedding, (32, STEPS), words.VOCABULARY),
 }
 
 
 def call(row: Row, way: str, threads: int) -> Callable[[Any], Any]:
     """What computes the row's network in one of the ways."""
+    os.environ["CNTK_WAIT_FOR_LOOPS"] = "1"
     C.device.set_threads(threads)
     function = row.build()
     if way == "eval":
@@ -92,7 +135,7 @@ def call(row: Row, way: str, threads: int) -> Callable[[Any], Any]:
 
 def compare(run: Callable[[Any], Any], function: Any, row: Row) -> None:
     """See that ONNX Runtime computes what the function does."""
-    data = np.random.default_rng(1).random(row.shape, np.float32)
+    data = row.data(1)
     ours = np.array(function.eval({function.arguments[0]: data}))
     np.testing.assert_allclose(run(data).reshape(ours.shape), ours, rtol=EXACT, atol=EXACT)
 
@@ -101,7 +144,7 @@ def measure(name: str, way: str, threads: int) -> None:
     """Print seconds of the fastest tenth of calls, and the median."""
     row = ROWS[name]
     run = call(row, way, threads)
-    data = [(np.random.default_rng(i).random(row.shape, np.float32),) for i in range(4)]
+    data = [(row.data(i),) for i in range(4)]
     minibatches = (data[i % 4] for i in iter(int, 1))
     timed(run, minibatches, WARM_UP)
     print(*np.percentile(timed(run, minibatches, 1.0), [10, 50]))

@@ -1,11 +1,11 @@
-"""Compares opencntk with CNTK 2.7 and PyTorch on this machine, and writes the table in docs/performance.md.
+"""Compares opencntk with CNTK 2.7, PyTorch and JAX on this machine, and writes the table in docs/performance.md.
 
     python benchmarks/run.py [--rounds 5] [--only mlp ...] [--no-page]
 
 CNTK 2.7 takes part where the environment variable CNTK27 names a program that runs a Python script on it, PyTorch (for the CPU)
-where it is installed, in the mode that turns out fastest.  Workloads on real data are left out where CNTK_TEST_DATA does not name a
-folder that holds it.  Each measurement is taken in a process of its own; one round takes each once, in turns, so that whatever
-else the machine does strikes all alike; the table tells the medians of all rounds.
+where it is installed, in the mode that turns out fastest, and so does JAX where it is installed.  Workloads on real data are left out
+where CNTK_TEST_DATA does not name a folder that holds it.  Each measurement is taken in a process of its own; one round takes each
+once, in turns, so that whatever else the machine does strikes all alike; the table tells the medians of all rounds.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import NamedTuple
 import machine
 import table
 from data import data_file
-from figures import FIGURES, Figure
+from figures import FIGURES, LARGE, Figure
 from torch_mode import EAGER
 
 WORKER = Path(__file__).with_name("worker.py")
 PAGE = WORKER.parents[1] / "docs" / "performance.md"
 
-ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-"""Of the processes measured in: modules are imported from bytecode, as they are where a package is installed."""
+ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "CNTK_WAIT_FOR_LOOPS": "1"}
+"""Of the processes measured in: modules are imported from bytecode, as they are where a package is installed, and loops are there."""
 
 
 class Framework(NamedTuple):
@@ -47,6 +47,7 @@ def frameworks() -> list[Framework]:
         Framework("opencntk", "cntk", sys.executable),
         Framework("CNTK 2.7", "cntk", os.environ.get("CNTK27")),
         Framework("PyTorch", "torch", torch),
+        Framework("JAX", "jax", sys.executable if find_spec("jax") else None),
         Framework("NumPy", "numpy", sys.executable),
     ]
 
@@ -95,6 +96,11 @@ def measure_all(figures: Sequence[Figure], results: table.Results) -> None:
                 results.add(key, numbers)
 
 
+def is_of(workload: str, names: Iterable[str]) -> bool:
+    """Whether a workload is one of those named, or in a module named."""
+    return any(name in (workload, workload.partition(":")[0]) for name in names)
+
+
 def present(figures: Iterable[Figure]) -> Iterator[Figure]:
     """Those whose data is present; tells of the others."""
     for figure in figures:
@@ -112,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-page", action="store_true", help=f"leave {PAGE.name} as it is")
     options = parser.parse_args(arguments)
 
-    figures = list(present(figure for figure in FIGURES if not options.only or figure.workload in options.only))
+    figures = list(present(figure for figure in [*FIGURES, *LARGE] if not options.only or is_of(figure.workload, options.only)))
     before = machine.description()
     results = table.Results(options.rounds)
     measure_all(figures, results)

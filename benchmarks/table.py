@@ -12,6 +12,7 @@ from figures import Figure
 BEGIN, END = "<!-- begin: made by make bench -->", "<!-- end -->"
 UNITS = {"µs": 1e6, "ms": 1e3, "MB": 1e-6}
 ABSENT = "not present"
+PEERS = "CNTK 2.7", "PyTorch", "JAX"
 
 
 class Results:
@@ -41,7 +42,8 @@ def shown(figure: Figure, numbers: Sequence[float]) -> str:
 def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results, where: str) -> str:
     """The generated part of the page."""
     flop, nbytes = results.medians("machine", "rates")
-    head = ["", *frameworks, "opencntk : CNTK 2.7", "opencntk : PyTorch", "MFLOP", "MB", "floor"]
+    peers = [name for name in frameworks if name in PEERS]
+    head = ["", *frameworks, *(f"opencntk : {name}" for name in peers), "MFLOP", "MB", "floor"]
     lines = [_line(head), _line(["---"] * len(head))]
     for figure in figures:
         present = {name: results.medians(figure.title, name) for name in frameworks}
@@ -49,7 +51,7 @@ def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results,
             _cell(figure, numbers, results.modes.get((figure.title, name), ""), any(results.medians(f.title, name) for f in figures))
             for name, numbers in present.items()
         ]
-        ratios = [_ratio(present["opencntk"], present[name]) for name in ("CNTK 2.7", "PyTorch")]
+        ratios = [_ratio(present["opencntk"], present[name]) for name in peers]
         lines.append(_line([figure.title, *cells, *ratios, *_floor(figure, flop, nbytes)]))
     rates = f"float32 products at {flop / 1e9:.0f} GFLOP/s, copies at {nbytes / 1e9:.1f} GB/s"
     return "\n".join([*lines, "", f"Medians of {results.rounds} rounds. {where}; measured in the same run: {rates}."])

@@ -75,7 +75,9 @@ def step_of(workload, framework):
 
 def data_of(workload, framework):
     """The minibatches that the framework's steps go through again and again."""
-    return getattr(importlib.import_module(workload.partition(":")[0]), framework + "_data")()
+    module, _, name = workload.partition(":")
+    build = getattr(importlib.import_module(module), framework + "_data")
+    return build(name) if name else build()
 
 
 def timed(step, minibatches, seconds):

@@ -19,9 +19,16 @@ import numpy as np
 
 from ..core.common.random import AUTO_SEED, choose_seed
 from ..core.common.shape import Shape, size_of
-from ..core.common.twister import Twister
+from ..core.common.thresholds import thresholds
+from ..core.common.twister import CHUNK, Loops, Twister
+from ..core.extension import plugins
+from ..core.extension.compiled import Unusable
 from ..core.graph.initial_values import Array, ConstantInitializer, Initializer
+from ..core.machine.self_check import are_usable
 from ..core.types.arguments import Seed, checked
+
+TWISTER = "Twister", "numpy"
+"""The place of the loops that draw numbers."""
 
 INFER_RANK = 2**31 - 1
 """Rank argument that means: the default, one output axis and no filter axis."""
@@ -56,16 +63,33 @@ class BilinearInitializer(Initializer):
 # ---- random initialisers -------------------------------------------------------------------------
 
 
-def _draw_uniform(stream: Twister, count: int, width: float) -> Array:
-    return stream.uniform(count) * (2 * width) - width
+def _draw_uniform(stream: Twister, values: Array, width: float) -> None:
+    stream.fill_uniform(values, 2 * width, -width)
 
 
-def _draw_normal(stream: Twister, count: int, width: float) -> Array:
-    return stream.normal(count) * width
+def _draw_normal(stream: Twister, values: Array, width: float) -> None:
+    _fill_normal(stream, values, width, np.inf)
 
 
-def _draw_truncated_normal(stream: Twister, count: int, width: float) -> Array:
-    return stream.normal(count, limit=2) * width
+def _draw_truncated_normal(stream: Twister, values: Array, width: float) -> None:
+    _fill_normal(stream, values, width, 2)
+
+
+def _fill_normal(stream: Twister, values: Array, width: float, limit: float) -> None:
+    for start in range(0, len(values), CHUNK):
+        part = values[start : start + CHUNK]
+        part[:] = stream.normal(len(part), limit) * width
+
+
+def _loops(count: int) -> Loops | None:
+    """The compiled loops that draw so many numbers; None if there are none, or too few numbers for them."""
+    if count < thresholds.initial_values_compiled or TWISTER not in plugins.engines or not are_usable():
+        return None
+    try:
+        loops: Loops = plugins.engines.get(TWISTER)
+    except Unusable:
+        return None
+    return loops
 
 
 @dataclass(frozen=True)
@@ -73,11 +97,11 @@ class Distribution:
     """How a kind of random initialiser draws.
 
     Attributes:
-        draw: takes a number of values of a width from a stream.
+        draw: fills a flat array with values of a width from a stream.
         width: function of fan-in and fan-out that the scale is multiplied by, None for a kind without ranks.
     """
 
-    draw: Callable[[Twister, int, float], Array]
+    draw: Callable[[Twister, Array, float], None]
     width: Callable[[int, int], float] | None = None
 
 
@@ -129,11 +153,13 @@ class RandomInitializer(Initializer):
         )
 
     def fill(self, shape: Shape, dtype: Any) -> Array:
-        stream, count = Twister(choose_seed(self.seed)), size_of(shape)
-        if not count:
-            return np.empty(shape, dtype)
-        width = np.promote_types(dtype, np.float32).type(self._width(shape))
-        return DISTRIBUTIONS[self.kind].draw(stream, count, float(width)).reshape(shape).astype(dtype, copy=False)
+        count = size_of(shape)
+        values = np.empty(count, dtype)
+        stream = Twister(choose_seed(self.seed), _loops(count))
+        if count:
+            width = np.promote_types(dtype, np.float32).type(self._width(shape))
+            DISTRIBUTIONS[self.kind].draw(stream, values, float(width))
+        return values.reshape(shape)
 
     def _override(self, name: str, rank: int) -> int:
         given: int = getattr(self, name)

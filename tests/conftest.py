@@ -21,9 +21,12 @@ from cntk.core.common.thresholds import TABLE, VARIABLE, thresholds
 from cntk.core.extension import device as devices
 from cntk.core.extension import plugins
 from cntk.core.extension.device import DeviceDescriptor, all_devices, default_device
+from cntk.core.machine.first_calls import SWITCH
 from cntk.testing import isolated
 
 ROOT = Path(__file__).resolve().parent.parent
+
+os.environ[SWITCH] = "1"  # a test knows whether loops compute
 
 
 if (tested := os.environ.get("CNTK_TEST_BACKEND", "")) in (IN_PLACE_OF_THE_CPU := {"checking": checking, "numba-cuda": numba_cuda}):

@@ -41,8 +41,9 @@ ENGINES = {
     "Csr": "csr:Csr",
     "Products": "dense:Products",
     "Recurrence": "recurrence:fuse",
+    "Twister": "twister:TwisterLoops",
 }
-"""What serves several operators: chains, products of CSR rows and dense ones, and the loops of recurrences."""
+"""What serves several operators: chains, products of CSR rows and dense ones, the loops of recurrences, and random numbers."""
 
 
 @hookimpl

@@ -18,6 +18,9 @@ from ...core.types.context import Context
 from ...core.types.spec import Spec
 from .followers import Follower, followers, has_rectifier
 
+LEAST_SEEN, LEAST_MAPS = 256, 64
+"""The fewest weights of a filter, and filters, of which the gradient is computed from gathered elements where there are strides."""
+
 
 class ConvolutionKernel:
     """Loops for float32 and float64, with a bias and a rectifier that follow.  Small operands are left to the operator."""
@@ -65,7 +68,23 @@ class ConvolutionKernel:
             grad = epilogue.backward(ctx, grad, out)
         if any(dx is not None for dx in grads):
             g, rows = _geometry(op, ctx, filters, operand)
-            op.backward(ctx, grad, grads, out, filters, operand, *_loops(g, rows, operand.dtype, is_backward=True))
+            loops = _loops(g, rows, operand.dtype, is_backward=True)
+            filters_grad, operand_grad = grads
+            if loops and filters_grad is not None and not op.transpose and _gathers(g):
+                op.backward(ctx, grad, (filters_grad, None), out, filters, operand)
+                filters_grad = None
+            if filters_grad is not None or operand_grad is not None:
+                op.backward(ctx, grad, (filters_grad, operand_grad), out, filters, operand, *loops)
+
+
+def _gathers(g: Correlation) -> bool:
+    """Whether the gradient of filters takes less time where what each weight meets is gathered for a product, as the operator does it.
+
+    Where strides skip elements, the runs that dots of grids go through are short.
+    """
+    w = g.windows
+    skips = size_of(w.kernel) > 1 and max(w.strides) > 1 and g.groups == 1 and not g.over_channels
+    return skips and g.weights[2] >= LEAST_SEEN and g.maps >= LEAST_MAPS
 
 
 class _Result:
@@ -101,8 +120,10 @@ def _loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> Sequence
 
 def _module(g: Correlation, rows: int, itemsize: int) -> Any:
     """The module with the fastest loops for this many images."""
-    from . import correlation, winograd
+    from . import correlation, pointwise, winograd
 
+    if pointwise.fits(g, rows):
+        return pointwise
     return winograd if winograd.fits(g, rows, itemsize) else correlation
 
 

@@ -31,14 +31,14 @@ SUMMED = 64
 """Rows of a gradient that are summed one after another."""
 
 
-@loop("R2 q q q R1 ? (14)", takes_long=True)
-def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
+@loop("R2 q q q R1 ? ? (14)", takes_long=True)
+def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, rectify: bool, sizes: Any) -> None:
     """Write products of matrices.
 
     Args:
         work: a row for each thread, in which the panels of a batch fit.
         a, b, c: addresses of the operands and the result.
-        bias: what is added to each row of the result; empty for nothing.
+        bias: what is added to each row of the result, or to its columns if the numbers are *of_rows*; empty for nothing.
         rectify: whether negative results then become zero.
         sizes: number of products; rows, depth and columns of each; the columns of a batch and the rows of a block, which are multiplied by
             it; how many bytes lie between products, rows and elements of a row of the first operand, of the second one, and between
@@ -65,10 +65,23 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
                     known, to = min(width, end_column - column), c + product * c_next + row * c_stride + column * itemsize
                     for line in range(2 * rows):
                         fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
-                    added = address(bias, column) if is_last and len(bias) > 0 else 0
+                    added = address(bias, row if of_rows else column) if is_last and len(bias) > 0 else 0
                     panel = panels + (column - begin_column) // width * (end - begin) * PANEL_BYTES
                     finished_tile(
-                        rows, left, a_stride, a_step, panel, end - begin, to, c_stride, known, part > 0, added, rectify and is_last, work
+                        rows,
+                        left,
+                        a_stride,
+                        a_step,
+                        panel,
+                        end - begin,
+                        to,
+                        c_stride,
+                        known,
+                        part > 0,
+                        added,
+                        of_rows,
+                        rectify and is_last,
+                        work,
                     )
 
 
@@ -166,23 +179,25 @@ def cut_back(ctx: Context, grad: Any, out: Any, bias_grad: Any) -> Any:
     return cut
 
 
-def bound(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+def bound(
+    ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False, of_rows: bool = False
+) -> Callable[[], None]:
     """A function that writes the product of matrices *left* ``(m, depth)`` and *right* ``(depth, n)``, or of stacks of such, to *out*, of
     which rows or columns are contiguous.
 
     Args:
-        bias: an array of shape ``(n,)`` that is added to each row; None for none.
+        bias: an array of shape ``(n,)`` that is added to each row, or ``(m,)`` and added to each column if it is *of_rows*; None for none.
         rectify: whether negative results then become zero.
     """
-    arguments = _arguments(ctx, left, right, out, bias, rectify)
+    arguments = _arguments(ctx, left, right, out, bias, of_rows, rectify)
     call = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
     call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call
 
 
-def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, rectify: bool) -> tuple[Any, ...]:
+def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, of_rows: bool, rectify: bool) -> tuple[Any, ...]:
     if out.strides[-1] != out.itemsize:
-        left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
+        left, right, out, of_rows = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2), not of_rows
     (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
     width, threads = PANEL_BYTES // out.itemsize, max_threads()
     panels, blocks = division(count, m, depth, -(-n // width), threads)
@@ -190,7 +205,7 @@ def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, rectify
     work = ctx.scratch("panels", (threads, min(depth, DEPTH) * panels * width), out.dtype)
     strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
     sizes = count, m, depth, n, panels * width, block, *strides[:-1]
-    return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, rectify, sizes
+    return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, of_rows, rectify, sizes
 
 
 def division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:

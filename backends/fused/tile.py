@@ -74,7 +74,7 @@ def strided_tile(
 @lowered_in("tile_code")
 def finished_tile(
     rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, columns: int,
-    is_sum: bool, bias: int, rectify: bool, like: Any,
+    is_sum: bool, bias: int, of_rows: bool, rectify: bool, like: Any,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel, and finish the result while it is in registers.
 
@@ -82,7 +82,7 @@ def finished_tile(
         rows, a, a_stride, a_step, b, depth, c, c_stride, like: as for :func:`tile`.
         columns: how many there are, from 1 to as many as a panel holds.
         is_sum: whether the product is added to what is there.
-        bias: address of numbers that are added to each row; 0 for none.
+        bias: address of numbers that are added to each row, or of a number for each row if they are *of_rows*; 0 for none.
         rectify: whether negative results then become zero.
     """
 

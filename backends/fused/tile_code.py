@@ -82,7 +82,7 @@ class Code:
                 panel = line(loop.index)
                 parts = [self.load(self.place(panel, part, VECTOR_BYTES), known[part]) for part in range(vectors)]
                 for start, totals in zip(starts, sums, strict=True):
-                    many = self._spread(self.place(start, loop.index, a_step))
+                    many = self.spread(self.place(start, loop.index, a_step))
                     for part, total in zip(parts, totals, strict=True):
                         self._add_product(many, part, total)
             if finish is not None:
@@ -193,7 +193,7 @@ class Code:
     def _flags(self, values: list[bool]) -> Any:
         return ir.Constant(ir.VectorType(ir.IntType(1), self.lanes), [ir.IntType(1)(value) for value in values])
 
-    def _spread(self, address: Any) -> Any:
+    def spread(self, address: Any) -> Any:
         """A vector of the same number everywhere."""
         return self._repeated(self.builder.load(self._as_pointer(address, self.scalar)))
 
@@ -267,23 +267,30 @@ def strided_tile(
 @written
 def finished_tile(
     code: Code, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, columns: Any,
-    is_sum: Any, bias: Any, rectify: Any,
+    is_sum: Any, bias: Any, of_rows: Any, rectify: Any,
 ) -> None:  # fmt: skip
     builder = code.builder
 
     def line(number: Any) -> Any:
         return code.place(b, number, PANEL_BYTES)
 
+    def add(numbers: list[Any], totals: list[Any]) -> None:
+        for number, total in zip(numbers, totals, strict=True):
+            builder.store(builder.fadd(builder.load(total), number), total)
+
     def finish(sums: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
         with builder.if_then(is_sum):
             for totals, to in zip(sums, ends, strict=True):
-                for total, place, flags in zip(totals, to, known, strict=True):
-                    builder.store(builder.fadd(builder.load(total), code.load(place, flags)), total)
+                add([code.load(place, flags) for place, flags in zip(to, known, strict=True)], totals)
         with builder.if_then(builder.icmp_signed("!=", bias, code.number(0))):
-            added = [code.load(code.place(bias, part, VECTOR_BYTES), flags) for part, flags in enumerate(known)]
-            for totals in sums:
-                for total, numbers in zip(totals, added, strict=True):
-                    builder.store(builder.fadd(builder.load(total), numbers), total)
+            with builder.if_else(of_rows) as (by_row, by_column):
+                with by_row:
+                    for row, totals in enumerate(sums):
+                        add([code.spread(code.place(bias, row, code.itemsize))] * len(totals), totals)
+                with by_column:
+                    added = [code.load(code.place(bias, part, VECTOR_BYTES), flags) for part, flags in enumerate(known)]
+                    for totals in sums:
+                        add(added, totals)
         with builder.if_then(rectify):
             for total in (total for totals in sums for total in totals):
                 builder.store(code.at_least(code.zeros, builder.load(total)), total)

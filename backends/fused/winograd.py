@@ -26,7 +26,7 @@ from .plan import TURNS, parts_of, parts_of_sums
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, tiling
 
-LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 9216
+LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 3072
 """The fewest channels on either side for which the products pay; the fewest results of a filter, and one more for so many weights."""
 
 LARGEST_FILTERS = 2**22

@@ -16,6 +16,7 @@ from ...core.common.user_frame import warn_user
 from ...core.extension import plugins
 from ...core.extension.compiled import Unusable
 from ...core.machine.blas import shares_small_products
+from ...core.machine.first_calls import first_calls
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.csr import csr_matrix_of
@@ -124,7 +125,8 @@ def _sparse_loops(ctx: Context, right: Any) -> SparseProducts | None:
 
 def _dense_loops(left: Any, right: Any) -> DenseProducts | None:
     """The loops for dense operands, where these may be large enough."""
-    if type(left) is np.ndarray and type(right) is np.ndarray and left.size * right.size >= thresholds.product_considered:
+    are_dense = type(left) is np.ndarray and type(right) is np.ndarray
+    if are_dense and left.size * right.size >= thresholds.product_considered and not first_calls.are_numpys():
         return _loops(DENSE)
     return None
 

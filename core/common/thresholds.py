@@ -70,6 +70,7 @@ class Thresholds:
     dropout_shared: int = _from(2**18, "elements", "threads share the gradient of dropout, which only goes through a mask")
     elements_shared: int = _from(2**14, "elements", "threads share loops without a threshold of their own")
     exponentials_shared: int = _from(2**16, "elements", "threads share loops that compute exponentials or logarithms")
+    initial_values_compiled: int = _from(2**22, "elements", "a parameter's random initial values are drawn by compiled loops")
     learner_compiled: int = _from(2**17, "elements of all parameters", "learners update parameters in compiled loops")
     learner_shared: int = _from(2**19, "elements of all parameters", "threads share an update")
     pooling_compiled: int = _from(2**13, "elements of all windows", "pooling runs in compiled loops")

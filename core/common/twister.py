@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import decimal
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,21 +20,37 @@ Numbers = np.ndarray[Any, np.dtype[np.float64]]
 SIZE, MIDDLE, STEP = 312, 156, 311
 MULTIPLIER = 6364136223846793005
 TEMPERING = ((29, 0x5555555555555555, True), (17, 0x71D67FFFEDA60000, False), (37, 0xFFF7EEE000000000, False), (43, 2**64 - 1, True))
+UPPER, MATRIX = 0xFFFFFFFF80000000, 0xB5026F5AA96619E9
 CHUNK = 1 << 15
 """Words that are made at a time, so that they stay in the processor's cache."""
 
-_upper, _one, _matrix = (np.full(STEP, word, np.uint64) for word in (0xFFFFFFFF80000000, 1, 0xB5026F5AA96619E9))
+_upper, _one, _matrix = (np.full(STEP, word, np.uint64) for word in (UPPER, 1, MATRIX))
+
+
+class Loops(Protocol):
+    """Compiled loops, which make the same numbers as NumPy, to the last bit.  *state* is the last words, untempered, and goes on."""
+
+    def words(self, state: Words, out: Words) -> None:
+        """The next words."""
+
+    def uniform(self, state: Words, out: Any, factor: float, summand: float) -> None:
+        """The next numbers in [0, 1), each times *factor* plus *summand* and rounded to the type of *out*."""
 
 
 class Twister:
     """Numbers one after the other, on the host.
+
+    Args:
+        seed: determines the numbers.
+        loops: loops that make them; NumPy does if None.
 
     Attributes:
         draws: how many numbers were taken.
         words: how many words they have used; a normal number may use more than one.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, loops: Loops | None = None) -> None:
+        self._loops = loops
         self.draws = self.words = self._skipped = 0
         self._lock = ForkSafeLock()
         words = [seed % 2**64]
@@ -59,7 +75,7 @@ class Twister:
     def from_checkpoint(cls, checkpoint: dict[str, Any]) -> Twister:
         """A generator that goes on from what :meth:`create_checkpoint` returned."""
         made = cls.__new__(cls)
-        made._lock = ForkSafeLock()
+        made._lock, made._loops = ForkSafeLock(), None
         made._state, made._ready = (np.array(checkpoint[name], np.uint64) for name in ("state", "ready"))
         made.draws, made.words, made._skipped = (int(checkpoint[name]) for name in ("draws", "words", "skipped"))
         if made._state.shape != (SIZE,) or made._ready.ndim != 1:
@@ -75,6 +91,18 @@ class Twister:
                 part = numbers[start : start + CHUNK]
                 _as_fractions(self._take(len(part)), part)
         return numbers
+
+    def fill_uniform(self, out: Any, factor: float, summand: float) -> None:
+        """Fill a flat array with the next numbers of :meth:`uniform`, each times *factor* plus *summand* and rounded to its type."""
+        if self._loops is not None and out.dtype in (np.float32, np.float64) and not self._skipped and not len(self._ready):
+            with self._lock:
+                self.draws += len(out)
+                self.words += len(out)
+                self._loops.uniform(self._state, out, factor, summand)
+            return
+        for start in range(0, len(out), CHUNK):
+            part = out[start : start + CHUNK]
+            part[:] = self.uniform(len(part)) * factor + summand
 
     def whole(self, count: int, stop: int) -> np.ndarray[Any, np.dtype[np.intp]]:
         """The next *count* whole numbers in 0 … *stop* - 1, each the remainder of a word divided by *stop*."""
@@ -126,6 +154,10 @@ class Twister:
         By definition ``word[i + 312] = word[i + 156] ^ mix(word[i], word[i + 1])``, which could be evaluated for 156 words at once.
         Substituted into itself it reads ``word[i] ^ mix(i - 156) ^ mix(i)``, which can for 311.
         """
+        if self._loops is not None:
+            fresh = np.empty(count, np.uint64)
+            self._loops.words(self._state, fresh)
+            return fresh
         total = -(-count // STEP) * STEP
         words, mixed = np.empty(SIZE + total, np.uint64), np.empty(MIDDLE + total, np.uint64)
         words[:SIZE] = self._state

@@ -103,6 +103,22 @@ def keep(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
     write(folder, key, toolchain, code)
 
 
+def can_keep(folder: Path) -> bool:
+    """Whether :func:`keep` can write to a folder, which is made."""
+    beside = _beside(folder)
+    try:
+        make_folder(folder, SHARED if beside else PRIVATE)
+        require_trusted(folder, beside)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def complete_file(folder: Path, toolchain: Toolchain) -> Path:
+    """The file that says that a folder has the code of all loops, for a toolchain."""
+    return folder / f"loops-{_digest(toolchain)[:12]}"
+
+
 def write(folder: Path, key: Key, toolchain: Toolchain, code: Code) -> None:
     """Write a file atomically into a folder, which must exist.
 

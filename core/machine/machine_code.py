@@ -21,7 +21,7 @@ from ..extension.compiled import Unusable, warn_not_cached
 from ..storage.cache_folder import user_cache
 from ..storage.trusted import SHARED, Untrusted, make_folder, require_trusted, warn_of
 from . import pool, processor
-from .code_files import HERE, WITHOUT, Code, Key, Toolchain, keep, key_of, read, write
+from .code_files import HERE, WITHOUT, Code, Key, Toolchain, can_keep, complete_file, keep, key_of, read, write
 from .numba_version import why_not
 
 ENTRY = "cntk_loop"
@@ -40,6 +40,23 @@ def has_prebuilt_code() -> bool:
     """Whether the package contains code for this processor."""
     level = _level()
     return level is not None and (PREBUILT / level).is_dir()
+
+
+def is_complete() -> bool:
+    """Whether all loops were compiled for this machine, by whoever made the package or by ``cntk compile``."""
+    return has_prebuilt_code() or any(complete_file(folder, _toolchain()).exists() for folder in _folders())
+
+
+def note_complete() -> None:
+    """Note that all loops have been compiled, where their code is kept."""
+    folder = folder_to_keep()
+    if folder is not None:
+        complete_file(folder, _toolchain()).touch()
+
+
+def folder_to_keep() -> Path | None:
+    """The folder that code is cached in; None if none can be written to."""
+    return next(filter(can_keep, _folders()), None)
 
 
 def address_of(function: Callable[..., None], kinds: Sequence[str]) -> int:

@@ -24,15 +24,16 @@ CHECK = f"{self_check.__name__}:{self_check.read.__name__}"
 """The loop by which a self-check finds out whether loops can be used."""
 
 
-def compile_ahead(packages: Iterable[str], is_double: bool = False) -> Iterator[str]:
-    """Compile all loops with a signature that are not compiled yet, on all processors; yields the name of each when it is done.
+def compile_ahead(packages: Iterable[str], is_double: bool = False, processes: int | None = None) -> Iterator[str]:
+    """Compile all loops with a signature that are not compiled yet; yields the name of each when it is done.
 
     Args:
         packages: import names of the packages whose modules have the loops.
         is_double: for float64 in place of float32.
+        processes: how many compile at a time; one for each processor if None.
     """
     self_check.require()
-    with _compilers() as pool:
+    with _compilers(processes=processes) as pool:
         yield from _done({name: pool.submit(_keep, name, is_double) for name in _names(pool, packages)})
 
 
@@ -77,10 +78,15 @@ def _with_signature(packages: Iterable[str]) -> dict[str, list[bool]]:
 
 
 @contextmanager
-def _compilers(level: str | None = None) -> Iterator[Executor]:
-    """A process for each processor, to compile for a level, or for the processor at hand; they end where this one is interrupted."""
+def _compilers(level: str | None = None, processes: int | None = None) -> Iterator[Executor]:
+    """Processes that compile for a level, or for the processor at hand; they end where this one is interrupted.
+
+    Args:
+        level: the level; None for the processor at hand.
+        processes: how many; one for each processor if None.
+    """
     others = active_children()
-    pool = ProcessPoolExecutor(processors(), get_context("spawn"), _prepare, (level,))
+    pool = ProcessPoolExecutor(processes or processors(), get_context("spawn"), _prepare, (level,))
     try:
         yield pool
     except BaseException:

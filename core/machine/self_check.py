@@ -16,6 +16,7 @@ import numpy as np
 
 from ..extension import compiled
 from . import array_layout
+from .first_calls import first_calls
 
 PART = "compiled loops"
 
@@ -35,8 +36,8 @@ def require() -> None:
 
 
 def are_usable() -> bool:
-    """Whether compiled loops can be used."""
-    return not why_not()
+    """Whether compiled loops can be used for the call at hand."""
+    return not first_calls.are_numpys() and not why_not()
 
 
 @lru_cache(maxsize=1)

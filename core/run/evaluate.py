@@ -17,6 +17,7 @@ from ..graph.block import as_outputs
 from ..graph.function import Function
 from ..graph.graph import depth_first_search, leaves_of
 from ..graph.variable import Constant, Input, Parameter, Variable
+from ..machine.first_calls import first_calls
 from ..program.program import Program
 from ..types import csr
 from ..types.csr import is_csr
@@ -115,7 +116,8 @@ def feeds_for(program: Program, arguments: Any, function: Function | None = None
 
 def evaluate(function: Function, arguments: Any, outputs: Any, device: Any, as_numpy: bool) -> Any:
     """See :meth:`Function.eval`."""
-    _, values = forward(function, arguments, outputs, None, device, as_numpy)
+    with first_calls:
+        _, values = forward(function, arguments, outputs, None, device, as_numpy)
     return next(iter(values.values())) if len(values) == 1 else values
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
+from ..machine.first_calls import first_calls
 from ..types.axis import Axes
 from ..types.layout import Layout
 from ..values.fast_feed import FastFeeds
@@ -47,6 +48,7 @@ class Workspace:
     def __init__(self, program: Program) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.pool: dict[str, Any] = {}
+        self.version = first_calls.version
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
         self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
@@ -136,6 +138,7 @@ class Workspace:
     def release(self) -> None:
         """Give all memory back; what comes is bound anew."""
         self._forget(0)
+        self.version = first_calls.version
         self.pool.clear()
         self._arenas = [self.program.backend.allocate(0) for _ in self._arenas]
 
@@ -185,6 +188,8 @@ def start(program: Program, feeds: Iterable[Feed]) -> Run:
     program.refresh()
     try:
         workspace = program.idle.pop()
+        if workspace.version != first_calls.version:
+            workspace.release()
     except IndexError:
         workspace = Workspace(program)
     try:

@@ -16,6 +16,7 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
+from cntk.core.extension import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = ROOT / "benchmarks" / "worker.py"
@@ -23,7 +24,7 @@ WORKER = ROOT / "benchmarks" / "worker.py"
 
 WORKLOADS = [
     "logistic_regression", "mlp", "convolution", "inference", "tagger", "bidirectional", "bag_of_words", "resnet", "transformer",
-    "learners:adam",
+    "learners:adam", "resnet50", "resnet50_inference:1", "wide_transformer", "ragged_transformer", "gru", "embedding",
 ]  # fmt: skip
 ON_REAL_DATA = {"sequence_to_sequence": "cmudict-0.7b.train-dev-1-21.ctf", "atis": "atis.train.ctf", "atis_file": "atis.train.ctf"}
 
@@ -33,14 +34,51 @@ def test_every_workload_takes_a_step(workload: str) -> None:
     assert first_call(workload) > 0
 
 
+@pytest.mark.parametrize("workload", ["mlp", "convolution", "transformer", "gru"])
+def test_jax_takes_a_step_where_it_is_installed(workload: str) -> None:
+    if find_spec("jax"):
+        assert first_call(workload, "jax") > 0
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_attention_does_not_see_the_padding_of_shorter_sequences() -> None:
+    import ragged_transformer as ragged
+
+    x, places = C.sequence.input_variable(ragged.SHAPE.width), C.sequence.input_variable(ragged.SHAPE.steps, is_sparse=True)
+    model = ragged.cntk_model(x, places)
+    samples, numbers, _ = ragged.cntk_data()[0]
+    together = model.eval({x: samples[:3], places: numbers[:3]})
+    for i in range(3):
+        alone = model.eval({x: samples[i : i + 1], places: numbers[i : i + 1]})
+        np.testing.assert_allclose(together[i], alone[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_first_calls_are_measured_and_what_compiles_beside_them_ends(tmp_path: Path) -> None:
+    import first_calls
+
+    for case in ("no code", "no Numba"):
+        arguments = [str(WORKER.with_name("first_calls.py")), "--measure", case, "evaluation", "convolution", str(tmp_path / "none")]
+        assert len([float(number) for number in first_calls.run(arguments, tmp_path / case).split()]) == 4
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_workloads_are_chosen_by_module_and_by_name() -> None:
+    import run
+
+    assert run.is_of("resnet50_inference:16", ["resnet50_inference"])
+    assert run.is_of("resnet50_inference:16", ["mlp", "resnet50_inference:16"])
+    assert not run.is_of("resnet50_inference:16", ["resnet50", "resnet50_inference:1"])
+
+
 @pytest.mark.parametrize("workload", ON_REAL_DATA)
 def test_every_workload_on_real_data_takes_a_step(workload: str, real_data: Path) -> None:
     assert (real_data / ON_REAL_DATA[workload]).exists()
     assert first_call(workload) > 0
 
 
-def first_call(workload: str) -> float:
-    done = subprocess.run([sys.executable, str(WORKER), "first_call", workload, "cntk"], capture_output=True, text=True, check=False)
+def first_call(workload: str, framework: str = "cntk") -> float:
+    done = subprocess.run([sys.executable, str(WORKER), "first_call", workload, framework], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return float(done.stdout)
 
@@ -63,6 +101,8 @@ def test_every_kernel_computes_a_layer(monkeypatch: pytest.MonkeyPatch, capsys: 
     times = layers.seconds_of([lambda layer: layers.cntk_kernels(True, layer)], layer)
     names = list(dict.fromkeys(name for _, name in times))
     assert names[-1] == "operator"
+    kernels = ["cntk.backends.fused"] if compiled.is_wanted() else []
+    assert names[:-1] == kernels
     assert {what for what, _ in times} == set(layers.WHAT)
     layers.show({"small": layer}, names, {("small", what, who): seconds for (what, who), seconds in times.items()})
     assert "| small: step | 0 | " in capsys.readouterr().out

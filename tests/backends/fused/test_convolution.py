@@ -15,7 +15,7 @@ import pytest
 import cntk as C
 from cntk.backends.fused import convolution, pooling
 from cntk.core.common import threads
-from cntk.core.common.thresholds import NEVER, thresholds
+from cntk.core.common.thresholds import NEVER, overridden, thresholds
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
@@ -278,3 +278,25 @@ def test_not_a_number_goes_through_a_rectifier() -> None:
     images = np.ones((8, 1, 8, 8), np.float32)
     images[3, 0, 4, 5] = np.nan
     assert np.argwhere(np.isnan(z.eval({x: images}))).tolist() == [[3, 0, 4, 5], [3, 1, 4, 5]]
+
+
+def test_gradients_of_many_filters_with_strides_come_from_gathered_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    x = C.input_variable((32, 11, 9), needs_gradient=True)
+    w = C.parameter(init=random.normal(size=(64, 32, 3, 3)).astype(np.float32))
+    z = C.convolution(w, x, strides=2, auto_padding=(False, True, True))
+    weights = C.constant(random.normal(size=z.shape).astype(np.float32))
+    data = random.normal(size=(3, 32, 11, 9)).astype(np.float32)
+
+    def gradients() -> list[Any]:
+        found = (z * weights).grad({x: data}, wrt=[x, w])
+        return [found[x], found[w]]
+
+    with overridden(convolution_compiled=0):
+        monkeypatch.setattr(convolution, "LEAST_SEEN", NEVER)
+        dots = gradients()
+        monkeypatch.undo()
+        monkeypatch.setattr(correlation, "_sum_up", None)
+        gathered = gradients()
+    np.testing.assert_array_equal(gathered[0], dots[0])
+    np.testing.assert_allclose(gathered[1], dots[1], rtol=1e-4, atol=1e-4 * np.abs(dots[1]).max())
