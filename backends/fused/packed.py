@@ -78,21 +78,9 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any)
                     fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
                 added = address(bias, column) if is_last and len(bias) > 0 else 0
                 finished_tile(
-                    rows,
-                    left,
-                    a_stride,
-                    a_step,
-                    right,
-                    end - begin,
-                    to,
-                    c_stride,
-                    known,
-                    part > 0,
-                    added,
-                    False,
-                    rectify and is_last,
-                    panels,
-                )
+                    rows, left, a_stride, a_step, right, end - begin, to, c_stride, known,
+                    part > 0, added, False, rectify and is_last, panels,
+                )  # fmt: skip
 
 
 def panels(ctx: Context, operand: int, matrix: Any) -> Any:

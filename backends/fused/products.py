@@ -68,21 +68,9 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, recti
                     added = address(bias, row if of_rows else column) if is_last and len(bias) > 0 else 0
                     panel = panels + (column - begin_column) // width * (end - begin) * PANEL_BYTES
                     finished_tile(
-                        rows,
-                        left,
-                        a_stride,
-                        a_step,
-                        panel,
-                        end - begin,
-                        to,
-                        c_stride,
-                        known,
-                        part > 0,
-                        added,
-                        of_rows,
-                        rectify and is_last,
-                        work,
-                    )
+                        rows, left, a_stride, a_step, panel, end - begin, to, c_stride, known,
+                        part > 0, added, of_rows, rectify and is_last, work,
+                    )  # fmt: skip
 
 
 @jittable

@@ -282,15 +282,14 @@ def finished_tile(
         with builder.if_then(is_sum):
             for totals, to in zip(sums, ends, strict=True):
                 add([code.load(place, flags) for place, flags in zip(to, known, strict=True)], totals)
-        with builder.if_then(builder.icmp_signed("!=", bias, code.number(0))):
-            with builder.if_else(of_rows) as (by_row, by_column):
-                with by_row:
-                    for row, totals in enumerate(sums):
-                        add([code.spread(code.place(bias, row, code.itemsize))] * len(totals), totals)
-                with by_column:
-                    added = [code.load(code.place(bias, part, VECTOR_BYTES), flags) for part, flags in enumerate(known)]
-                    for totals in sums:
-                        add(added, totals)
+        with builder.if_then(builder.icmp_signed("!=", bias, code.number(0))), builder.if_else(of_rows) as (by_row, by_column):
+            with by_row:
+                for row, totals in enumerate(sums):
+                    add([code.spread(code.place(bias, row, code.itemsize))] * len(totals), totals)
+            with by_column:
+                added = [code.load(code.place(bias, part, VECTOR_BYTES), flags) for part, flags in enumerate(known)]
+                for totals in sums:
+                    add(added, totals)
         with builder.if_then(rectify):
             for total in (total for totals in sums for total in totals):
                 builder.store(code.at_least(code.zeros, builder.load(total)), total)
