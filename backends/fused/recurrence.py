@@ -18,6 +18,7 @@ from ...core.machine.self_check import are_usable
 from ...core.run.memory import padded_rows
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from .lines import Line, Rows, lines_of
+from .terms import with_terms
 
 FEWEST = 4
 """The fewest sequences that are worth a thread of their own, since each thread reads all matrices."""
@@ -85,8 +86,13 @@ class Tape:
         for array in passing:
             moved.append((array.ctypes.data, array.strides[0], address))
             address += sequences * array.strides[0]
-        rest = iter(packed)
-        self._tape = np.array([_entry(line, rest, moved) for line in self._lines], np.intp)
+        self._packed_at, self._moved = packed, moved
+        self._tape = self._table(with_terms(self._lines, [start for start, _, _ in moved]))
+
+    def _table(self, lines: Sequence[Line]) -> Any:
+        """Lines as rows of numbers."""
+        packed = iter(self._packed_at)
+        return np.array([_entry(line, packed, self._moved) for line in lines], np.intp)
 
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the run before."""
@@ -106,8 +112,6 @@ class Tape:
     def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
         size = self._width * int(offsets[end] - offsets[begin])
         parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
-        if self._like.nbytes < parts * self._machine.ROOM:
-            self._like = np.empty(parts * self._machine.ROOM // self._like.itemsize, self._like.dtype)
         self._machine.run(size if parts > 1 else 0, parts, tape, offsets, begin, end, rising, self._like)
 
 
@@ -127,10 +131,13 @@ class Taped(Tape):
         super().__init__([line for of_call in lines for line in of_call])
         self.calls, self.instruction = calls, calls[0].instruction
         self._ends = np.cumsum([0, *map(len, lines)]).tolist()
+        self._by_line: Any = None
 
     def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """The same for one of the calls."""
-        self._run(self._tape[self._ends[number] : self._ends[number + 1]], offsets, begin, end, rising)
+        if self._by_line is None:
+            self._by_line = self._table(self._lines)
+        self._run(self._by_line[self._ends[number] : self._ends[number + 1]], offsets, begin, end, rising)
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:
@@ -139,7 +146,7 @@ def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, i
     if line.matrix is not None:
         line, depth = line._replace(y=next(packed)), len(line.matrix)
     entry = [line.kind, line.z.size, line.back, depth]
-    for rows in (line.z, line.x, line.y):
+    for rows in (line.z, line.x, line.y, line.term):
         address, passes = rows.address, 0
         for start, stride, to in moved:
             if start <= rows.address < start + stride:

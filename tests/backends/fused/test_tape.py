@@ -22,7 +22,7 @@ both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["fl
 def computed(kind: int, x: Any) -> Any:
     """What an operation makes of numbers."""
     found = np.empty_like(x)
-    table = np.array([[kind, len(x), 0, 0, found.ctypes.data, 0, 0, x.ctypes.data, 0, 0, 0, 0, 0]], np.intp)
+    table = np.array([[kind, len(x), 0, 0, found.ctypes.data, 0, 0, x.ctypes.data, *[0] * 8]], np.intp)
     tape.run(0, 1, table, np.array([0, 1]), 0, 1, True, x)
     return found
 
@@ -56,9 +56,9 @@ def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
         a, b, c = (random.standard_normal(shape).astype(dtype) for shape in ((m, k), (n, k) if transposed else (k, n), (m + 1, n + 3)))
         b, untouched = b.T if transposed else b, c.copy()
         packed = np.empty(tape.packed_bytes(b), np.uint8)
-        like = np.empty(tape.ROOM, dtype)
+        like = np.empty(0, dtype)
         tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
-        line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, 0, 0]
+        line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, *[0] * 5]
         tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
         np.testing.assert_allclose(c[:m, :n], a.astype(float) @ b.astype(float), rtol=0, atol=100 * np.finfo(dtype).eps)
         np.testing.assert_array_equal(c[m], untouched[m])
