@@ -6,7 +6,7 @@ do, and Numba is not imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -67,6 +67,7 @@ class Tape:
         self._like = np.empty(0, self._lines[0].dtype)
         self._matrices = [line.matrix for line in self._lines if line.matrix is not None]
         self._packed = sum(matrix.size for matrix in self._matrices)
+        self._call: tuple[Any, ...] | None = None
         self._width = sum(line.z.size * (1 if line.matrix is None else len(line.matrix)) for line in self._lines)
 
     def memory_needed(self, passing: Sequence[Any], sequences: int) -> int:
@@ -81,12 +82,14 @@ class Tape:
             packed.append(Rows(address, 0, 0))
             blocks.append(self._machine.blocks_of(matrix, address))
             address += self._machine.packed_bytes(matrix)
-        self._blocks = np.concatenate(blocks) if blocks else None
+        self._pack: Callable[[], None] | None = None
+        if blocks:
+            self._pack = self._machine.pack.bound(self._packed >= PACKED_SHARED, np.concatenate(blocks), self._like)
         moved = []
         for array in passing:
             moved.append((array.ctypes.data, array.strides[0], address))
             address += sequences * array.strides[0]
-        self._packed_at, self._moved = packed, moved
+        self._packed_at, self._moved, self._call = packed, moved, None
         self._tape = self._table(with_terms(self._lines, [start for start, _, _ in moved]))
 
     def _table(self, lines: Sequence[Line]) -> Any:
@@ -96,8 +99,8 @@ class Tape:
 
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the run before."""
-        if self._blocks is not None:
-            self._machine.pack.run(self._packed >= PACKED_SHARED, self._blocks, self._like)
+        if self._pack is not None:
+            self._pack()
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all for the steps from *begin* to *end*.
@@ -107,12 +110,19 @@ class Tape:
             begin, end: the steps.
             rising: whether they come in the order of time.
         """
-        self._run(self._tape, offsets, begin, end, rising)
+        call = offsets, begin, end, rising, self._parts(offsets)
+        if self._call is None or self._call[0] is not offsets or self._call[1:] != call[1:]:
+            self._call, self._repeated = call, self._bound(self._tape, *call)
+        self._repeated()
 
-    def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
+    def _parts(self, offsets: Any) -> int:
+        """How many parts the sequences are divided into."""
+        return min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
+
+    def _bound(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool, parts: int) -> Callable[[], None]:
         size = self._width * int(offsets[end] - offsets[begin])
-        parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
-        self._machine.run(size if parts > 1 else 0, parts, tape, offsets, begin, end, rising, self._like)
+        is_shared = parts > 1 and size >= thresholds.elements_shared
+        return self._machine.run.bound(is_shared, parts, tape, offsets, begin, end, rising, self._like)
 
 
 class Taped(Tape):
@@ -137,7 +147,8 @@ class Taped(Tape):
         """The same for one of the calls."""
         if self._by_line is None:
             self._by_line = self._table(self._lines)
-        self._run(self._by_line[self._ends[number] : self._ends[number + 1]], offsets, begin, end, rising)
+        tape = self._by_line[self._ends[number] : self._ends[number + 1]]
+        self._bound(tape, offsets, begin, end, rising, self._parts(offsets))()
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import carray, jittable, prange
+from ...core.machine.language import carray, copy_bytes, jittable, prange
 from ...core.machine.loops import loop
 from . import opcodes as op
 from .elements import compute
@@ -54,17 +54,17 @@ def pack(blocks: Any, like: Any) -> None:
     for number in prange(len(blocks)):
         rows, row_stride, column_stride = blocks[number, ROWS], blocks[number, ROW_STRIDE], blocks[number, COLUMN_STRIDE]
         for first in range(0, blocks[number, COLUMNS], width):
-            to = carray(pointer(blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE], like), rows * width)
-            known = min(width, blocks[number, COLUMNS] - first)
+            place = blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE]
+            start, known = blocks[number, FROM] + first * column_stride, min(width, blocks[number, COLUMNS] - first)
+            if column_stride == like.itemsize and known == width:
+                for row in range(rows):
+                    copy_bytes(place + row * PANEL_BYTES, start + row * row_stride, PANEL_BYTES)
+                continue
+            to = carray(pointer(place, like), rows * width)
             for row in range(rows):
-                start = blocks[number, FROM] + first * column_stride + row * row_stride
-                if column_stride == like.itemsize and known == width:
-                    line = carray(pointer(start, like), width)
-                    for column in range(width):
-                        to[row * width + column] = line[column]
-                    continue
                 for column in range(width):
-                    to[row * width + column] = carray(pointer(start + column * column_stride, like), 1)[0] if column < known else 0
+                    element = start + row * row_stride + column * column_stride
+                    to[row * width + column] = carray(pointer(element, like), 1)[0] if column < known else 0
 
 
 @loop("q I2 I1 q q ? R1", takes_long=True)
