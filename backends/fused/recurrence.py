@@ -23,6 +23,12 @@ from .terms import with_terms
 FEWEST = 4
 """The fewest sequences that are worth a thread of their own, since each thread reads all matrices."""
 
+PARTS = 4
+"""Parts of the sequences for each thread: whoever is free takes the next one."""
+
+PACKED_READ_OFTEN = 2**22
+"""Bytes of packed matrices up to which each part reads them from a cache; larger ones are read once by each thread."""
+
 PACKED_SHARED = 2**18
 """Elements from which on threads share the packing of matrices; fewer are copied before a thread that has slept is awake."""
 
@@ -117,7 +123,10 @@ class Tape:
 
     def _parts(self, offsets: Any) -> int:
         """How many parts the sequences are divided into."""
-        return min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
+        count = threads.max_threads()
+        if count > 1 and self._packed * self._like.itemsize <= PACKED_READ_OFTEN:
+            count *= PARTS
+        return min(count, -(-int(offsets[1] - offsets[0]) // FEWEST))
 
     def _bound(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool, parts: int) -> Callable[[], None]:
         size = self._width * int(offsets[end] - offsets[begin])

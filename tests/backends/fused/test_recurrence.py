@@ -212,7 +212,7 @@ def test_small_recurrences_do_without_numba() -> None:
     program = (
         "import sys, numpy as np, cntk as C\n"
         "x = C.sequence.input_variable(3)\n"
-        "h = C.layers.Recurrence(C.layers.LSTM(25))(x)\n"
+        "h = C.layers.Recurrence(C.layers.LSTM(5))(x)\n"
         "h.eval({x: [np.ones((10, 3), np.float32)] * 8})\n"
         "assert 'llvmlite' not in sys.modules\n"
     )
