@@ -398,7 +398,7 @@ def _by_step(joined: Any, layout: Layout) -> Any:
     if layout.samples in (1, layout.rows):
         return joined
     steps = layout.rows // layout.samples
-    if (layout.lengths == steps).all():
+    if np.all(layout.lengths == steps):
         return joined.reshape(layout.samples, steps, *joined.shape[1:]).swapaxes(0, 1).reshape(joined.shape)
     return joined[layout.pack_index]
 
