@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.machine.language import overload_for
-from .exponential import exp
+from .exponential import CONTRACT, exp
 
 SATURATED = 80
 """From here on both functions are 1, and the exponential not yet infinite."""
@@ -31,12 +31,12 @@ def tanh(x: Any) -> Any:
     raise NotImplementedError("tanh is called from compiled code only")
 
 
-@overload_for(sigmoid)
+@overload_for(sigmoid, fastmath=CONTRACT)
 def _sigmoid_of(x: Any) -> Function:
     return _SINGLE[0] if x.bitwidth == 32 else _DOUBLE[0]
 
 
-@overload_for(tanh)
+@overload_for(tanh, fastmath=CONTRACT)
 def _tanh_of(x: Any) -> Function:
     return _SINGLE[1] if x.bitwidth == 32 else _DOUBLE[1]
 
@@ -54,10 +54,11 @@ def _functions(real: Any) -> tuple[Function, Function]:
     def tanh(x: Any) -> Any:
         size = abs(x)
         double = size + size
-        far = one - two / (exp(most if double > most else double) + one)
         square = x * x
-        near = ((r0 * square + r1) * square + r2) / (((square + s0) * square + s1) * square + s2)
-        near = x * square * near + x
+        near_over, near_under = (r0 * square + r1) * square + r2, ((square + s0) * square + s1) * square + s2
+        far_under = exp(most if double > most else double) + one
+        quotient = (near_over if size < some else two) / (near_under if size < some else far_under)  # one division serves both
+        near, far = x * square * quotient + x, one - quotient
         return near if size < some else (-far if x < 0 else far)
 
     return sigmoid, tanh

@@ -33,7 +33,7 @@ def exp(x: Any) -> Any:
     return _exp_of(kind_of(x))(x)
 
 
-@overload_for(exp)
+@overload_for(exp, fastmath=CONTRACT)
 def _exp_of(x: Any) -> Function:
     return _SINGLE if x.bitwidth == 32 else _DOUBLE
 

@@ -46,6 +46,7 @@ class Line(NamedTuple):
         dtype: element type of all operands.
         back: of a delay, how many steps earlier it looks.
         matrix: what a product multiplies by.
+        term: what is added to a product.
     """
 
     kind: int
@@ -56,6 +57,7 @@ class Line(NamedTuple):
     dtype: Any
     back: int = 0
     matrix: Any = None
+    term: Rows = NOTHING
 
 
 class Unknown(Exception):

@@ -16,10 +16,10 @@ EXP, EXPM1, LOG, LOG1P, SQRT, ABS, SIGN, FLOOR, FILL, ROW_SUM = range(39, 49)
 elsewhere; WHERE is x where y is not 0, and -0 elsewhere; FILL gives a number to all of a row, ROW_SUM a number for a row."""
 
 KIND, SIZE, BACK, DEPTH = range(4)
-Z, Z_STRIDE, Z_PASSES, X, X_STRIDE, X_PASSES, Y, Y_STRIDE, Y_PASSES = range(4, 13)
+Z, Z_STRIDE, Z_PASSES, X, X_STRIDE, X_PASSES, Y, Y_STRIDE, Y_PASSES, TERM, TERM_STRIDE, TERM_PASSES = range(4, 16)
 """Columns of a tape: the operation, elements of a row of the result, how many steps back a delay looks (0 for none), and of a product the
 elements of a row of x.  Then of each operand where row 0 is, how many bytes a row takes, and whether that is row 0 of each step, whose rows
-are gone with the step."""
+are gone with the step.  The last operand is a term that is added to a product, if its address is not 0."""
 
 JOINED = 2
 Z_AT, X_AT, Y_AT = range(3, 24, 7)

@@ -6,7 +6,7 @@ do, and Numba is not imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,9 +18,16 @@ from ...core.machine.self_check import are_usable
 from ...core.run.memory import padded_rows
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
 from .lines import Line, Rows, lines_of
+from .terms import with_terms
 
 FEWEST = 4
 """The fewest sequences that are worth a thread of their own, since each thread reads all matrices."""
+
+PARTS = 4
+"""Parts of the sequences for each thread: whoever is free takes the next one."""
+
+PACKED_READ_OFTEN = 2**22
+"""Bytes of packed matrices up to which each part reads them from a cache; larger ones are read once by each thread."""
 
 PACKED_SHARED = 2**18
 """Elements from which on threads share the packing of matrices; fewer are copied before a thread that has slept is awake."""
@@ -66,6 +73,7 @@ class Tape:
         self._like = np.empty(0, self._lines[0].dtype)
         self._matrices = [line.matrix for line in self._lines if line.matrix is not None]
         self._packed = sum(matrix.size for matrix in self._matrices)
+        self._call: tuple[Any, ...] | None = None
         self._width = sum(line.z.size * (1 if line.matrix is None else len(line.matrix)) for line in self._lines)
 
     def memory_needed(self, passing: Sequence[Any], sequences: int) -> int:
@@ -80,18 +88,25 @@ class Tape:
             packed.append(Rows(address, 0, 0))
             blocks.append(self._machine.blocks_of(matrix, address))
             address += self._machine.packed_bytes(matrix)
-        self._blocks = np.concatenate(blocks) if blocks else None
+        self._pack: Callable[[], None] | None = None
+        if blocks:
+            self._pack = self._machine.pack.bound(self._packed >= PACKED_SHARED, np.concatenate(blocks), self._like)
         moved = []
         for array in passing:
             moved.append((array.ctypes.data, array.strides[0], address))
             address += sequences * array.strides[0]
-        rest = iter(packed)
-        self._tape = np.array([_entry(line, rest, moved) for line in self._lines], np.intp)
+        self._packed_at, self._moved, self._call = packed, moved, None
+        self._tape = self._table(with_terms(self._lines, [start for start, _, _ in moved]))
+
+    def _table(self, lines: Sequence[Line]) -> Any:
+        """Lines as rows of numbers."""
+        packed = iter(self._packed_at)
+        return np.array([_entry(line, packed, self._moved) for line in lines], np.intp)
 
     def begin(self) -> None:
         """Pack the matrices, whose values may be others than in the run before."""
-        if self._blocks is not None:
-            self._machine.pack.run(self._packed >= PACKED_SHARED, self._blocks, self._like)
+        if self._pack is not None:
+            self._pack()
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """Do all for the steps from *begin* to *end*.
@@ -101,14 +116,22 @@ class Tape:
             begin, end: the steps.
             rising: whether they come in the order of time.
         """
-        self._run(self._tape, offsets, begin, end, rising)
+        call = offsets, begin, end, rising, self._parts(offsets)
+        if self._call is None or self._call[0] is not offsets or self._call[1:] != call[1:]:
+            self._call, self._repeated = call, self._bound(self._tape, *call)
+        self._repeated()
 
-    def _run(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool) -> None:
+    def _parts(self, offsets: Any) -> int:
+        """How many parts the sequences are divided into."""
+        count = threads.max_threads()
+        if count > 1 and self._packed * self._like.itemsize <= PACKED_READ_OFTEN:
+            count *= PARTS
+        return min(count, -(-int(offsets[1] - offsets[0]) // FEWEST))
+
+    def _bound(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool, parts: int) -> Callable[[], None]:
         size = self._width * int(offsets[end] - offsets[begin])
-        parts = min(threads.max_threads(), -(-int(offsets[1] - offsets[0]) // FEWEST))
-        if self._like.nbytes < parts * self._machine.ROOM:
-            self._like = np.empty(parts * self._machine.ROOM // self._like.itemsize, self._like.dtype)
-        self._machine.run(size if parts > 1 else 0, parts, tape, offsets, begin, end, rising, self._like)
+        is_shared = parts > 1 and size >= thresholds.elements_shared
+        return self._machine.run.bound(is_shared, parts, tape, offsets, begin, end, rising, self._like)
 
 
 class Taped(Tape):
@@ -127,10 +150,14 @@ class Taped(Tape):
         super().__init__([line for of_call in lines for line in of_call])
         self.calls, self.instruction = calls, calls[0].instruction
         self._ends = np.cumsum([0, *map(len, lines)]).tolist()
+        self._by_line: Any = None
 
     def run_one(self, number: int, offsets: Any, begin: int, end: int, rising: bool) -> None:
         """The same for one of the calls."""
-        self._run(self._tape[self._ends[number] : self._ends[number + 1]], offsets, begin, end, rising)
+        if self._by_line is None:
+            self._by_line = self._table(self._lines)
+        tape = self._by_line[self._ends[number] : self._ends[number + 1]]
+        self._bound(tape, offsets, begin, end, rising, self._parts(offsets))()
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:
@@ -139,7 +166,7 @@ def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, i
     if line.matrix is not None:
         line, depth = line._replace(y=next(packed)), len(line.matrix)
     entry = [line.kind, line.z.size, line.back, depth]
-    for rows in (line.z, line.x, line.y):
+    for rows in (line.z, line.x, line.y, line.term):
         address, passes = rows.address, 0
         for start, stride, to in moved:
             if start <= rows.address < start + stride:

@@ -11,15 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import carray, jittable, prange
+from ...core.machine.language import carray, copy_bytes, jittable, prange
 from ...core.machine.loops import loop
 from . import opcodes as op
 from .elements import compute
-from .pieces import address
-from .tile import MOST_ROWS, PANEL_BYTES, pointer, tile
-
-ROOM = MOST_ROWS * PANEL_BYTES
-"""Bytes of rows whose products are not whole panels."""
+from .tile import MOST_ROWS, PANEL_BYTES, PANELS, panels_tile, pointer
 
 AT_ONCE = 4096
 """Elements of a value that go through operations together: as many as lie in the nearer caches with all other values."""
@@ -58,17 +54,17 @@ def pack(blocks: Any, like: Any) -> None:
     for number in prange(len(blocks)):
         rows, row_stride, column_stride = blocks[number, ROWS], blocks[number, ROW_STRIDE], blocks[number, COLUMN_STRIDE]
         for first in range(0, blocks[number, COLUMNS], width):
-            to = carray(pointer(blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE], like), rows * width)
-            known = min(width, blocks[number, COLUMNS] - first)
+            place = blocks[number, TO] + first // width * blocks[number, PANEL_STRIDE]
+            start, known = blocks[number, FROM] + first * column_stride, min(width, blocks[number, COLUMNS] - first)
+            if column_stride == like.itemsize and known == width:
+                for row in range(rows):
+                    copy_bytes(place + row * PANEL_BYTES, start + row * row_stride, PANEL_BYTES)
+                continue
+            to = carray(pointer(place, like), rows * width)
             for row in range(rows):
-                start = blocks[number, FROM] + first * column_stride + row * row_stride
-                if column_stride == like.itemsize and known == width:
-                    line = carray(pointer(start, like), width)
-                    for column in range(width):
-                        to[row * width + column] = line[column]
-                    continue
                 for column in range(width):
-                    to[row * width + column] = carray(pointer(start + column * column_stride, like), 1)[0] if column < known else 0
+                    element = start + row * row_stride + column * column_stride
+                    to[row * width + column] = carray(pointer(element, like), 1)[0] if column < known else 0
 
 
 @loop("q I2 I1 q q ? R1", takes_long=True)
@@ -81,11 +77,11 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
         offsets: first row of each of all steps, and the number of rows.
         begin, end: the steps to run.
         rising: whether they come in the order of time.
-        like: an array of the common element type, with :data:`ROOM` bytes for each part.
+        like: an array of the common element type.
     """
     for part in prange(parts):
         low, high = _cut(part, parts, offsets, begin, end), _cut(part + 1, parts, offsets, begin, end)
-        _run(tape, offsets, begin, end, rising, low, high, address(like, part * ROOM // like.itemsize), like)
+        _run(tape, offsets, begin, end, rising, low, high, like)
 
 
 @jittable
@@ -105,7 +101,7 @@ def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
 
 
 @jittable
-def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, unfinished: int, like: Any) -> None:
+def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
     largest = 1
     for line in range(len(tape)):
         largest = max(largest, tape[line, op.SIZE])
@@ -122,7 +118,7 @@ def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, 
                 for line in range(start, stop):
                     _operate(tape, line, row, min(at_once, last - row), time, offsets, like)
             if stop < len(tape):
-                _multiply(tape, stop, first, last, offsets[time], unfinished, like)
+                _multiply(tape, stop, first, last, offsets[time], like)
             start = stop + 1
 
 
@@ -144,29 +140,35 @@ def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any,
     z = tape[line, op.Z] + (z_row - tape[line, op.Z_PASSES] * offsets[time]) * z_stride
     x = tape[line, op.X] + (x_row - tape[line, op.X_PASSES] * offsets[time]) * x_stride
     y = tape[line, op.Y] + (row - tape[line, op.Y_PASSES] * offsets[time]) * y_stride
-    compute(tape[line, op.KIND], (rows, tape[line, op.SIZE], z, z_stride, x, x_stride, y, y_stride), like)
+    size = tape[line, op.SIZE]
+    nbytes = size * like.itemsize
+    if z_stride == nbytes and x_stride == nbytes and (y_stride == nbytes or tape[line, op.Y] == 0):
+        rows, size = 1, rows * size
+    compute(tape[line, op.KIND], (rows, size, z, z_stride, x, x_stride, y, y_stride), like)
 
 
 @jittable
-def _multiply(tape: Any, line: int, first: int, last: int, begin: int, unfinished: int, like: Any) -> None:
-    """Run a product for rows: as many at a time as there are registers for, and a panel of the packed matrix after another."""
+def _multiply(tape: Any, line: int, first: int, last: int, begin: int, like: Any) -> None:
+    """Run a product for rows: as many at a time as there are registers for, and some panels of the packed matrix after the others."""
     x = tape[line, op.X] + (first - tape[line, op.X_PASSES] * begin) * tape[line, op.X_STRIDE]
     z = tape[line, op.Z] + (first - tape[line, op.Z_PASSES] * begin) * tape[line, op.Z_STRIDE]
+    term = tape[line, op.TERM] + (first - tape[line, op.TERM_PASSES] * begin) * tape[line, op.TERM_STRIDE]
+    x_stride, z_stride, term_stride = tape[line, op.X_STRIDE], tape[line, op.Z_STRIDE], tape[line, op.TERM_STRIDE]
+    adds, size, depth = tape[line, op.TERM] != 0, tape[line, op.SIZE], tape[line, op.DEPTH]
+    width, panel_step = PANEL_BYTES // like.itemsize, depth * PANEL_BYTES
     blocks = (last - first + MOST_ROWS - 1) // MOST_ROWS
-    width = PANEL_BYTES // like.itemsize
-    cut = carray(pointer(unfinished, like), MOST_ROWS * width)
-    panel = tape[line, op.Y]
-    for column in range(0, tape[line, op.SIZE], width):
-        known = min(width, tape[line, op.SIZE] - column)
+    group = PANELS[(last - first) // blocks - 1] * width
+    for begin_of_group in range(0, size, group):
+        end_of_group = min(begin_of_group + group, size)
         for block in range(blocks):
             start, stop = (last - first) * block // blocks, (last - first) * (block + 1) // blocks
-            c = z + start * tape[line, op.Z_STRIDE] + column * like.itemsize
-            to, stride = (c, tape[line, op.Z_STRIDE]) if known == width else (unfinished, PANEL_BYTES)
-            from_row, x_stride = x + start * tape[line, op.X_STRIDE], tape[line, op.X_STRIDE]
-            tile(stop - start, from_row, x_stride, like.itemsize, panel, tape[line, op.DEPTH], to, stride, like)
-            if known < width:
-                for row in range(stop - start):
-                    result = carray(pointer(c + row * tape[line, op.Z_STRIDE], like), known)
-                    for i in range(known):
-                        result[i] = cut[row * width + i]
-        panel += tape[line, op.DEPTH] * PANEL_BYTES
+            most = PANELS[stop - start - 1]
+            for column in range(begin_of_group, end_of_group, most * width):
+                panels, known = most, min(most * width, size - column)
+                while panels // 2 * width >= known:
+                    panels //= 2
+                panel, behind = tape[line, op.Y] + column // width * panel_step, column * like.itemsize
+                panels_tile(
+                    adds, stop - start, panels, x + start * x_stride, x_stride, panel, panel_step, depth, known,
+                    term + start * term_stride + behind, term_stride, z + start * z_stride + behind, z_stride, like,
+                )  # fmt: skip

@@ -16,6 +16,11 @@ PANEL_BYTES = 2 * VECTOR_BYTES
 MOST_ROWS = 8 if _IS_WIDE else 6
 """Rows that are multiplied at once: as many as there are registers for their sums."""
 
+PANEL_COUNTS = 4, 2, 1
+PANELS = (4, 4, 2, 2, 1, 1, 1, 1) if _IS_WIDE else (4, 2, 1, 1, 1, 1)
+"""How many panels may be multiplied at once, and the most for one row, two rows, and so on: sums enough that none waits for its last
+multiplication to end."""
+
 WIDE_ROWS = 4 if _IS_WIDE else 2
 WIDE_BYTES = 4 * VECTOR_BYTES
 """Rows that are multiplied at once by columns that nobody has packed, and the bytes of a row of these: more columns and fewer rows, so that
@@ -40,6 +45,25 @@ def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: i
         like: an array of the common element type.
     """
     strided_tile(False, False, rows, a, a_stride, a_step, b, PANEL_BYTES, depth, c, c_stride, like)
+
+
+@lowered_in("tile_code")
+def panels_tile(
+    adds: bool, rows: int, panels: int, a: int, a_stride: int, b: int, b_step: int, depth: int, columns: int, added: int,
+    added_stride: int, c: int, c_stride: int, like: Any,
+) -> None:  # fmt: skip
+    """Multiply rows by several panels at once, and add a term to each result.
+
+    Each result is the sum that :func:`tile` computes, with the term added at the end.
+
+    Args:
+        adds: whether there are terms.
+        rows, a, a_stride, depth, c, c_stride, like: as for :func:`tile`; elements of a row lie side by side.
+        panels: how many, one of :data:`PANEL_COUNTS` and for so many rows at most what :data:`PANELS` says.
+        b, b_step: address of the first panel, and the bytes from one panel to the next.
+        columns: how many there are, from 1 to as many as the panels have.
+        added, added_stride: address of the terms, and the bytes from one row of them to the next.
+    """
 
 
 @lowered_in("tile_code")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Any
@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, WIDE_BYTES, WIDE_ROWS
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, PANEL_COUNTS, PANELS, VECTOR_BYTES, WIDE_BYTES, WIDE_ROWS
 
 
 def _pointer(typing: Any, address: Any, like: Any) -> Any:
@@ -26,13 +26,17 @@ def _pointer(typing: Any, address: Any, like: Any) -> Any:
 
 def _fetch(typing: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [byte] + [number] * 3), "llvm.prefetch.p0")
-        is_written, stays, is_data = number(1), number(3), number(1)
-        builder.call(function, [builder.inttoptr(arguments[0], byte), is_written, stays, is_data])
+        _prefetch(builder, arguments[0], is_written=True)
         return context.get_dummy_value()
 
     return types.void(types.intp), generate
+
+
+def _prefetch(builder: Any, address: Any, is_written: bool) -> None:
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [byte] + [number] * 3), "llvm.prefetch.p0")
+    stays, is_data = number(3), number(1)
+    builder.call(function, [builder.inttoptr(address, byte), number(int(is_written)), stays, is_data])
 
 
 Finish = Callable[[list[list[Any]], list[list[Any]], list[Any]], None]
@@ -61,44 +65,101 @@ class Code:
             adds: whether the product is added to what is there.
             most_rows: the most rows that there are.
             columns: how many there are; None for all that the vectors hold.
-            finish: generates what is done to the sums of all rows before they are written, given also where they go and the flags.
+            finish: generates what is done to the sums before they are written, given also where they go and the flags.
         """
         known = [None if columns is None else self.before(columns, part) for part in range(vectors)]
+        places = [part * VECTOR_BYTES for part in range(vectors)]
+        for count in self.cases(rows, range(1, most_rows + 1)):
+            ends = self.vectors_of(count, c, c_stride, vectors)
+            sums = [[self.load(place) if adds else self.zeros for place in to] for to in ends]
+            totals = self.products(a, a_stride, a_step, line, places, depth, sums, known)
+            if finish is not None:
+                finish(totals, ends, known)
+            self.store_all(totals, ends, known)
+
+    def multiply_panels(
+        self, adds: Any, rows: Any, panels: Any, a: Any, a_stride: Any, b: Any, b_step: Any, depth: Any, columns: Any, added: Any,
+        added_stride: Any, c: Any, c_stride: Any,
+    ) -> None:  # fmt: skip
+        """Multiply by several panels, and add terms; arguments as for :func:`~cntk.backends.fused.tile.panels_tile`."""
+        builder = self.builder
+        shapes = [(count, of_count) for count, most in enumerate(PANELS, 1) for of_count in PANEL_COUNTS if of_count <= most]
+        more = 2 * max(PANEL_COUNTS)
+        number = builder.add(self.times(rows, more), panels)
+        for value in self.cases(number, [count * more + of_count for count, of_count in shapes]):
+            count, of_count = divmod(value, more)
+            vectors = 2 * of_count
+            places = [self.place(self.times(part // 2, b_step), part % 2, VECTOR_BYTES) for part in range(vectors)]
+            ends = self.vectors_of(count, c, c_stride, vectors)
+            terms = self.vectors_of(count, added, added_stride, vectors)
+            with builder.if_then(adds):
+                for place in (place for of_row in terms for place in of_row):
+                    _prefetch(builder, place, is_written=False)
+            sums = [[self.zeros] * vectors for _ in range(count)]
+            totals = self.products(
+                a, a_stride, self.itemsize, lambda row: self.place(b, row, PANEL_BYTES), places, depth, sums, [None] * vectors
+            )
+            are_all = builder.icmp_signed("==", columns, self.number(vectors * self.lanes))
+            with builder.if_else(are_all) as (whole, part):
+                for is_whole, block in ((True, whole), (False, part)):
+                    with block:
+                        known = [None if is_whole else self.before(columns, number) for number in range(vectors)]
+                        with builder.if_then(adds):
+                            self.add_all(totals, terms, known)
+                        self.store_all(totals, ends, known)
+
+    def cases(self, number: Any, values: Iterable[Any]) -> Iterator[Any]:
+        """Code for each value of a number: what is written after a value was given is for that one."""
         builder = self.builder
         done = builder.append_basic_block("done")
-        choice = builder.switch(rows, done)
-        for count in range(1, most_rows + 1):
-            block = builder.append_basic_block(f"rows.{count}")
-            choice.add_case(count, block)
+        choice = builder.switch(number, done)
+        for value in values:
+            block = builder.append_basic_block("case")
+            choice.add_case(value, block)
             builder.position_at_end(block)
-            starts = [self.place(a, row, a_stride) for row in range(count)]
-            sums = [[self._zero() for _ in range(vectors)] for _ in range(count)]
-            ends = [[self.place(self.place(c, row, c_stride), part, VECTOR_BYTES) for part in range(vectors)] for row in range(count)]
-            if adds:
-                for totals, to in zip(sums, ends, strict=True):
-                    for total, place in zip(totals, to, strict=True):
-                        builder.store(self.load(place), total)
-            with cgutils.for_range(builder, depth) as loop:
-                panel = line(loop.index)
-                parts = [self.load(self.place(panel, part, VECTOR_BYTES), known[part]) for part in range(vectors)]
-                for start, totals in zip(starts, sums, strict=True):
-                    many = self.spread(self.place(start, loop.index, a_step))
-                    for part, total in zip(parts, totals, strict=True):
-                        self._add_product(many, part, total)
-            if finish is not None:
-                finish(sums, ends, known)
-            for totals, to in zip(sums, ends, strict=True):
-                for total, place, flags in zip(totals, to, known, strict=True):
-                    self.store(builder.load(total), place, flags)
+            yield value
             builder.branch(done)
         builder.position_at_end(done)
+
+    def vectors_of(self, rows: int, address: Any, stride: Any, vectors: int) -> list[list[Any]]:
+        """Where the vectors of some rows lie."""
+        starts = [self.place(address, row, stride) for row in range(rows)]
+        return [[self.place(start, part, VECTOR_BYTES) for part in range(vectors)] for start in starts]
+
+    def products(
+        self, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], places: list[Any], depth: Any, sums: list[list[Any]],
+        known: list[Any],
+    ) -> list[list[Any]]:  # fmt: skip
+        """Variables for sums of rows times vectors, which lie *places* behind an address that *line* tells, beginning with *sums*."""
+        starts = [self.place(a, row, a_stride) for row in range(len(sums))]
+        totals = [[self._variable(value) for value in of_row] for of_row in sums]
+        with cgutils.for_range(self.builder, depth) as loop:
+            first = line(loop.index)
+            parts = [self.load(self.place(first, 1, place), flags) for place, flags in zip(places, known, strict=True)]
+            for start, of_row in zip(starts, totals, strict=True):
+                many = self.spread(self.place(start, loop.index, a_step))
+                for part, total in zip(parts, of_row, strict=True):
+                    self._add_product(many, part, total)
+        return totals
+
+    def add_all(self, totals: list[list[Any]], terms: list[list[Any]], known: list[Any]) -> None:
+        """Add what lies in memory to variables."""
+        for of_row, of_terms in zip(totals, terms, strict=True):
+            for total, place, flags in zip(of_row, of_terms, known, strict=True):
+                self.builder.store(self.builder.fadd(self.builder.load(total), self.load(place, flags)), total)
+
+    def store_all(self, totals: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
+        """Write variables to memory."""
+        for of_row, to in zip(totals, ends, strict=True):
+            for total, place, flags in zip(of_row, to, known, strict=True):
+                self.store(self.builder.load(total), place, flags)
 
     def dots(self, a: Any, a_places: Any, b: Any, b_places: Any, runs: Any, count: Any, c: Any, c_stride: Any) -> None:
         """Add dots of rows to a matrix."""
         builder = self.builder
         rows = [builder.add(a, self.entry(a_places, row)) for row in range(DOT_ROWS)]
         columns = [builder.add(b, self.entry(b_places, column)) for column in range(DOT_COLUMNS)]
-        sums = [[self._zero() for _ in columns] for _ in rows]
+        sums = [[self._variable(self.zeros) for _ in columns] for _ in rows]
         with cgutils.for_range(builder, count) as run:
             first = self.times(run.index, 2)
             start = self.entry(runs, first)
@@ -148,10 +209,10 @@ class Code:
     def _as_pointer(self, address: Any, of: Any) -> Any:
         return self.builder.inttoptr(address, ir.PointerType(of))
 
-    def _zero(self) -> Any:
-        total = cgutils.alloca_once(self.builder, self.vector)
-        self.builder.store(self.zeros, total)
-        return total
+    def _variable(self, value: Any) -> Any:
+        variable = cgutils.alloca_once(self.builder, self.vector)
+        self.builder.store(value, variable)
+        return variable
 
     def load(self, address: Any, known: Any = None) -> Any:
         """A vector from memory, or those elements that flags name, with zeros in place of others."""
@@ -274,24 +335,19 @@ def finished_tile(
     def line(number: Any) -> Any:
         return code.place(b, number, PANEL_BYTES)
 
-    def add(numbers: list[Any], totals: list[Any]) -> None:
-        for number, total in zip(numbers, totals, strict=True):
-            builder.store(builder.fadd(builder.load(total), number), total)
-
-    def finish(sums: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
+    def finish(totals: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
         with builder.if_then(is_sum):
-            for totals, to in zip(sums, ends, strict=True):
-                add([code.load(place, flags) for place, flags in zip(to, known, strict=True)], totals)
+            code.add_all(totals, ends, known)
         with builder.if_then(builder.icmp_signed("!=", bias, code.number(0))), builder.if_else(of_rows) as (by_row, by_column):
             with by_row:
-                for row, totals in enumerate(sums):
-                    add([code.spread(code.place(bias, row, code.itemsize))] * len(totals), totals)
+                for row, of_row in enumerate(totals):
+                    number = code.spread(code.place(bias, row, code.itemsize))
+                    for total in of_row:
+                        builder.store(builder.fadd(builder.load(total), number), total)
             with by_column:
-                added = [code.load(code.place(bias, part, VECTOR_BYTES), flags) for part, flags in enumerate(known)]
-                for totals in sums:
-                    add(added, totals)
+                code.add_all(totals, [[code.place(bias, part, VECTOR_BYTES) for part in range(len(known))]] * len(totals), known)
         with builder.if_then(rectify):
-            for total in (total for totals in sums for total in totals):
+            for total in (total for of_row in totals for total in of_row):
                 builder.store(code.at_least(code.zeros, builder.load(total)), total)
 
     def multiply(vectors: int, known: Any) -> None:
@@ -305,6 +361,14 @@ def finished_tile(
                 multiply(2, None)
             with part:
                 multiply(2, columns)
+
+
+@written
+def panels_tile(
+    code: Code, adds: Any, rows: Any, panels: Any, a: Any, a_stride: Any, b: Any, b_step: Any, depth: Any, columns: Any, added: Any,
+    added_stride: Any, c: Any, c_stride: Any,
+) -> None:  # fmt: skip
+    code.multiply_panels(adds, rows, panels, a, a_stride, b, b_step, depth, columns, added, added_stride, c, c_stride)
 
 
 @written

@@ -84,7 +84,7 @@ class Thresholds:
     product_shared: int = _from(2**20, "multiplications", "threads share products that the BLAS computes, and wait for one another")
     product_sides: int = _from(32, "rows, columns and terms", "products of that many may run in compiled loops")
     product_stack_compiled: int = _from(2**20, "multiplications in all products of a stack", "stacks of products run in compiled loops")
-    recurrence_compiled: int = _from(2**18, "multiplications in products", "a recurrence runs as one compiled call")
+    recurrence_compiled: int = _from(2**14, "multiplications in products", "a recurrence runs as one compiled call")
     reduction_compiled: int = _from(2**15, "elements", "reductions run in compiled loops")
     reduction_shared: int = _from(2**18, "elements", "threads share reductions without exponentials")
     rows_shared: int = _from(2**20, "elements of scattered rows", "threads, which sleep by then, share loops over them")

@@ -390,7 +390,17 @@ def _feed_sequences(variable: Variable, data: Any, dims: Shape) -> Feed:
         if part.ndim != len(wanted) + 1 or not _fits(part.shape[1:], wanted):
             raise ValueError(f"{variable!r} takes sequences of shape {('steps', *wanted)}, got {part.shape} at position {i}")
     joined = np.concatenate(sequences) if len(sequences) > 1 else sequences[0]
-    return Feed(joined[layout.pack_index], joined.shape[1:], layout)
+    return Feed(_by_step(joined, layout), joined.shape[1:], layout)
+
+
+def _by_step(joined: Any, layout: Layout) -> Any:
+    """The rows of dense sequences one after another, step by step."""
+    if layout.samples in (1, layout.rows):
+        return joined
+    steps = layout.rows // layout.samples
+    if np.all(layout.lengths == steps):
+        return joined.reshape(layout.samples, steps, *joined.shape[1:]).swapaxes(0, 1).reshape(joined.shape)
+    return joined[layout.pack_index]
 
 
 def _feed_packed(variable: Variable, rows: Any, lengths: Any, dims: Shape) -> Feed:
@@ -404,7 +414,7 @@ def _feed_packed(variable: Variable, rows: Any, lengths: Any, dims: Shape) -> Fe
     array = _array(variable, rows)
     if not _fits(array.shape[1:], variable.spec.dims):
         raise ValueError(f"{variable!r} takes sequences of shape {('steps', *variable.spec.dims)}, got steps of shape {array.shape[1:]}")
-    return Feed(array if layout.samples in (1, layout.rows) else array[layout.pack_index], array.shape[1:], layout)
+    return Feed(_by_step(array, layout), array.shape[1:], layout)
 
 
 def _feed_csr_sequences(variable: Variable, sequences: Sequence[Any], dims: Shape) -> Feed:

@@ -90,6 +90,10 @@ class PastValue(Delay):
 
     def fill(self, ctx: Context, out: Any, initial: Any) -> None:
         """Write the initial state to the steps that read outside their sequence."""
+        layout = _of_sequences(ctx.layout)
+        if self.steps_back > 0 and ctx.layouts[1] is None and layout.continues is None:
+            out[: layout.offsets[min(self.steps_back, len(layout.offsets) - 1)]] = initial  # the first steps lie first
+            return
         rows, states = self._outside(ctx)
         if states is None:
             out[ctx.brought(rows)] = initial

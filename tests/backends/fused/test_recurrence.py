@@ -143,6 +143,24 @@ def test_numbers_do_not_depend_on_threads_or_company(dtype: Any) -> None:
     np.testing.assert_array_equal(np.concatenate(together), np.concatenate(back))
 
 
+def test_repeated_calls_follow_threads_and_parameters() -> None:
+    x = C.sequence.input_variable(3)
+    h = Recurrence(LSTM(37))(x)
+    data = np.random.default_rng(6).standard_normal((13, 4, 3)).astype(np.float32)
+    bound, before = h.bind((13, 4, 3)), threads.max_threads()
+    expected = np.array(h.eval({x: data}))
+    try:
+        for number in (before, 1, 2):
+            threads.set_max_threads(number)
+            for _ in range(2):
+                np.testing.assert_array_equal(bound(data), expected)
+    finally:
+        threads.set_max_threads(before)
+    h.H.value = 2 * h.H.value
+    np.testing.assert_array_equal(bound(data), h.eval({x: data}))
+    assert (np.array(bound(data)) != expected).any()
+
+
 def test_sequences_go_on_in_the_next_minibatch() -> None:
     x = C.sequence.input_variable(3)
     h = MODELS["LSTM"](x)
@@ -212,7 +230,7 @@ def test_small_recurrences_do_without_numba() -> None:
     program = (
         "import sys, numpy as np, cntk as C\n"
         "x = C.sequence.input_variable(3)\n"
-        "h = C.layers.Recurrence(C.layers.LSTM(25))(x)\n"
+        "h = C.layers.Recurrence(C.layers.LSTM(5))(x)\n"
         "h.eval({x: [np.ones((10, 3), np.float32)] * 8})\n"
         "assert 'llvmlite' not in sys.modules\n"
     )

@@ -22,7 +22,7 @@ both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["fl
 def computed(kind: int, x: Any) -> Any:
     """What an operation makes of numbers."""
     found = np.empty_like(x)
-    table = np.array([[kind, len(x), 0, 0, found.ctypes.data, 0, 0, x.ctypes.data, 0, 0, 0, 0, 0]], np.intp)
+    table = np.array([[kind, len(x), 0, 0, found.ctypes.data, 0, 0, x.ctypes.data, *[0] * 8]], np.intp)
     tape.run(0, 1, table, np.array([0, 1]), 0, 1, True, x)
     return found
 
@@ -56,10 +56,41 @@ def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
         a, b, c = (random.standard_normal(shape).astype(dtype) for shape in ((m, k), (n, k) if transposed else (k, n), (m + 1, n + 3)))
         b, untouched = b.T if transposed else b, c.copy()
         packed = np.empty(tape.packed_bytes(b), np.uint8)
-        like = np.empty(tape.ROOM, dtype)
+        like = np.empty(0, dtype)
         tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
-        line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, 0, 0]
+        line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, *[0] * 5]
         tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
         np.testing.assert_allclose(c[:m, :n], a.astype(float) @ b.astype(float), rtol=0, atol=100 * np.finfo(dtype).eps)
         np.testing.assert_array_equal(c[m], untouched[m])
         np.testing.assert_array_equal(c[:, n:], untouched[:, n:])
+
+
+@both_types
+def test_a_term_is_added_to_a_product_at_the_end(dtype: Any) -> None:
+    random = np.random.default_rng(3)
+    for m, k, n in [(m, 6, n) for m in range(1, 20) for n in (1, 31, 64, 150)]:
+        a, b, term = (random.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (m, n + 1)))
+        plain, c = np.zeros((m, n), dtype), np.zeros((m, n + 2), dtype)
+        packed, like = np.empty(tape.packed_bytes(b), np.uint8), np.empty(0, dtype)
+        tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
+        for z, added in ((plain, [0, 0, 0]), (c, [term.ctypes.data, term.strides[0], 0])):
+            line = [op.PRODUCT, n, 0, k, z.ctypes.data, z.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, 0, 0, *added]
+            tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
+        np.testing.assert_array_equal(c[:, :n], plain + term[:, :n])
+        np.testing.assert_array_equal(c[:, n:], 0)
+
+
+@both_types
+def test_a_row_is_the_same_beside_others(dtype: Any) -> None:
+    random = np.random.default_rng(4)
+    a, b = random.standard_normal((19, 40)).astype(dtype), random.standard_normal((40, 150)).astype(dtype)
+    packed, like = np.empty(tape.packed_bytes(b), np.uint8), np.empty(0, dtype)
+    tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
+    found = []
+    for m in range(1, 20):
+        c = np.zeros((m, 150), dtype)
+        line = [op.PRODUCT, 150, 0, 40, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, *[0] * 5]
+        tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
+        found.append(c)
+    for c in found:
+        np.testing.assert_array_equal(c, found[-1][: len(c)])

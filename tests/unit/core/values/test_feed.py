@@ -184,6 +184,14 @@ def test_sequences_are_fed_as_they_lie(data: Any, lengths: list[int]) -> None:
         assert_array_equal(part, np.full(part.shape, 2))
 
 
+@pytest.mark.parametrize("is_list", [True, False])
+def test_sequences_of_one_length_lie_step_by_step(is_list: bool) -> None:
+    x = C.sequence.input_variable(2)
+    given = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    result = C.sequence.past_value(x).eval({x: list(given) if is_list else given})
+    assert_array_equal(result, np.concatenate([np.zeros((3, 1, 2)), given[:, :-1]], axis=1))
+
+
 def test_sequences_come_back_in_the_order_they_were_given() -> None:
     x = C.sequence.input_variable(1)
     given = [np.full((length, 1), length, np.float32) for length in (2, 5, 1, 3, 5)]
