@@ -38,7 +38,7 @@ MOST_FILLED = 2
 
 @loop("R1 R1 ? (5)")
 def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
-    """Write the sums of filters' weights, (16, depth, filters).
+    """Write the sums of filters' weights, (16, depth, filters), or where filters fill vectors, (16, panels, depth, filters of a panel).
 
     Args:
         is_turned: whether filters are rotated by 180 degrees.
@@ -51,11 +51,23 @@ def _transform(filters: Any, sums: Any, is_turned: bool, sizes: Any) -> None:
     for channel in prange(depth):
         for some in range(0, maps, lanes):
             first = min(some, maps - lanes)
-            of, to = address(filters, channel * channel_stride + first * map_stride), address(sums, channel * row + first)
+            begin, of_row = _panel(first, maps, row, itemsize)
+            of = address(filters, channel * channel_stride + first * map_stride)
+            to = address(sums, begin * depth + channel * of_row + first - begin)
             enter_filters(of, map_stride * itemsize, is_turned, to, depth * row * itemsize, sums)
         for number in range(SUMS):
             end = (number * depth + channel + 1) * row
             sums[end - (row - maps) : end] = 0  # computed with, though not read: it must not slow the processor down
+
+
+@jittable
+def _panel(column: int, maps: int, row: int, itemsize: int) -> tuple[int, int]:
+    """Where the panel that a column is in begins, and how many elements its rows have; all columns are one where they fill no vectors."""
+    lanes = VECTOR_BYTES // itemsize
+    if maps % lanes > 0:
+        return 0, row
+    begin = column // (2 * lanes) * (2 * lanes)
+    return begin, min(2 * lanes, row - begin)
 
 
 @jittable
@@ -168,14 +180,15 @@ def _convolve(
                 some = min(at_once, total - first)
                 _enter(grid, sums, images, patches[0], of_image, first, some, work)
                 for number in range(SUMS):
-                    left, right = sums + number * step * itemsize, address(filters, number * channels * out_row)
-                    to = products + number * out_step * itemsize
+                    left, to = sums + number * step * itemsize, products + number * out_step * itemsize
                     for column in range(0, out_row, width):
                         is_half, at = out_row - column <= lanes, column * itemsize
+                        begin, of_row = _panel(column, maps, out_row, itemsize)
+                        right = address(filters, (number * out_row + begin) * channels + column - begin)
                         for i in range(0, some, MOST_ROWS):
                             strided_tile(
                                 is_half, False, min(MOST_ROWS, some - i), left + i * row * itemsize, row * itemsize, itemsize,
-                                right + at, out_row * itemsize, channels, to + i * out_row * itemsize + at, out_row * itemsize, work,
+                                right, of_row * itemsize, channels, to + i * out_row * itemsize + at, out_row * itemsize, work,
                             )  # fmt: skip
                 for i in range(some):
                     image = (first + i) // of_image
