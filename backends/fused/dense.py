@@ -37,12 +37,18 @@ class Products:
         return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
 
     @staticmethod
-    def fits(left: Any, right: Any, out: Any) -> bool:
-        """Whether loops are faster at writing the product of two matrices, or of two stacks of them, to *out*."""
+    def fits(left: Any, right: Any, out: Any, is_packed: bool = False) -> bool:
+        """Whether loops are faster at writing the product of two matrices, or of two stacks of them, to *out*.
+
+        Args:
+            is_packed: whether *right* seldom changes, and is packed once.
+        """
         m, n = out.shape[-2:]
         depth = left.shape[-1]
         if min(n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
             return False
+        if is_packed and _reads_panels(right, out):
+            return m * n * depth >= thresholds.product_packed and are_usable()
         if _has_few_rows(left, right, out):
             least = thresholds.product_compiled if m > 1 else thresholds.product_row_compiled
             return m * n * depth >= least and are_usable()
@@ -81,7 +87,7 @@ class Products:
                 return None
             after = bias.reshape(-1), len(epilogue.steps) > 1
         call: Callable[[], None]
-        if operand is not None and right.ndim == 2 and len(out) > 1 and out.strides[1] == out.itemsize:
+        if operand is not None and _reads_panels(right, out):
             made = _packed().panels(ctx, operand, right)
             if made is not None:
                 call = _packed().bound(left, made, out, *after)
@@ -113,6 +119,11 @@ def _has_few_rows(left: Any, right: Any, out: Any) -> bool:
     if out.ndim != 2 or len(out) > FEW_ROWS or left.shape[1] > DEPTH:
         return False
     return bool(right.strides[1] == out.strides[1] == out.itemsize)
+
+
+def _reads_panels(right: Any, out: Any) -> bool:
+    """Whether a matrix that is packed once is read in panels: a single row is multiplied faster by one that is not."""
+    return right.ndim == 2 and len(out) > 1 and bool(out.strides[1] == out.itemsize)
 
 
 def _is_bias(step: Step) -> bool:

@@ -30,8 +30,13 @@ class DenseProducts(Protocol):
     def takes(self, steps: Sequence[Step], /) -> int:
         """How many of the operators that follow a product it computes with it."""
 
-    def fits(self, left: Any, right: Any, out: Any, /) -> bool:
-        """Whether it is faster than the BLAS at writing a product to *out*."""
+    def fits(self, left: Any, right: Any, out: Any, is_packed: bool = False, /) -> bool:
+        """Whether it is faster than the BLAS at writing a product to *out*.
+
+        Args:
+            left, right, out: the matrices.
+            is_packed: whether *right* seldom changes, and is packed once.
+        """
 
     def multiply(self, ctx: Context, left: Any, right: Any, out: Any, /) -> None:
         """Write such a product."""

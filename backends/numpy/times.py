@@ -45,7 +45,7 @@ class TimesKernel:
         x, w, y = op.matrices(ctx, out, left, right)
         are_views = all(map(np.may_share_memory, (x, w, y), (left, right, out)))  # copies would keep the current values of the operands
         loops = _dense_loops(left, right)
-        if are_views and loops is not None and loops.fits(x, w, y):
+        if are_views and loops is not None and loops.fits(x, w, y, ctx.seldom_changes(1)):
             return loops.bound(ctx, x, w, y, epilogue, 1)
         calls: list[Callable[[], Any]]
         if not are_views:

@@ -71,6 +71,10 @@ class Context:
             array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
         return array
 
+    def seldom_changes(self, operand: int) -> bool:
+        """Whether arrays can be :meth:`prepared` of an operand."""
+        return bool(self.prepare) and self.prepare[operand] is not None
+
     def prepared(self, operand: int, array: Any, name: str, shape: Sequence[int], dtype: Any, make: Callable[[Any, Any], None]) -> Any:
         """An array made of an operand that seldom changes, such as a parameter outside training; calls and threads share it.
 
@@ -85,7 +89,7 @@ class Context:
         Returns:
             The array, always filled; None for an operand that may be another in each call.
         """
-        prepare = self.prepare[operand] if self.prepare else None
+        prepare = self.prepare[operand] if self.seldom_changes(operand) else None
         return None if prepare is None else prepare(array, name, tuple(shape), dtype, make)
 
     def index(self, layout: Layout, name: str) -> Array:

@@ -11,6 +11,7 @@ import pytest
 
 import cntk as C
 from cntk.backends.numpy import small_products, times
+from cntk.core.common.thresholds import NEVER, thresholds
 from cntk.core.machine import blas
 
 
@@ -73,6 +74,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return noted
 
+    monkeypatch.setattr(thresholds, "product_packed", NEVER)  # what is packed once is not the BLAS's
     monkeypatch.setattr(np, "dot", noting(np.dot))
     monkeypatch.setattr(np, "matmul", noting(np.matmul))
     return seen
