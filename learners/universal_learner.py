@@ -85,6 +85,7 @@ class Universal(Learner):
         restore_operator_states(self._update, checkpoint["operators"])
         for variable, value in zip(self._kept, checkpoint["kept"], strict=True):
             variable.backend.load(variable.array, np.asarray(value))
+            variable.updates += 1
 
 
 def _assigned(update: Function) -> list[Any]:
