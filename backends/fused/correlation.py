@@ -15,7 +15,7 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
-from ...core.machine.language import prange
+from ...core.machine.language import prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import address, copy_lines, finish_lines, writable
@@ -38,44 +38,42 @@ def _multiply(
         rectify: whether negative results then become zero.
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
-    threads, rows, itemsize, width = len(work), targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
-    for thread in prange(threads):
-        grid = work[thread, : sources * source_grid]
-        result = work[thread, len(grid) :]
-        grid[:] = 0
-        for turn in range(thread, len(blocks), threads):
-            first_image, last_image, slab = blocks[turn]
-            count = last_image - first_image
-            if clears:
-                grid[:] = 0
-            first_fill, last_fill, first_task, last_task = slabs[slab]
-            for i in range(count * sources):
-                at = i % sources * source_grid + i // sources * image_step
-                copy_lines(grid, at, pixel, x, (first_image * sources + i) * source_size, fill_stride, fills[first_fill:last_fill])
-            for task in range(first_task, last_task):
-                depth, first_weight, first_place, first_run, last_run, first_give, last_give = tasks[task]
-                seen = address(places, first_place)
-                for group in range(groups):
-                    origin, of_group = group * (sources // groups) * source_grid, first_weight + group * rows * depth
-                    for run in range(first_run, last_run):
-                        begin, size, growth = runs[run]
-                        end = begin + size + (count - 1) * growth
-                        for place in range(begin, end, width):
-                            panel, is_half = address(grid, origin + place), 2 * (end - place) <= width
-                            for row in range(0, rows, MOST_ROWS):
-                                left, to = address(weights, of_group + row * depth), address(result, row * target_grid + place)
-                                at_once = min(MOST_ROWS, rows - row)
-                                gathered_tile(is_half, at_once, left, depth * itemsize, panel, seen, depth, to, target_grid * itemsize, out)
-                    for i in range(count * rows):
-                        row, image = i % rows, i // rows
-                        to = ((first_image + image) * targets + group * rows + row) * target_size
-                        at = row * target_grid + image * image_step
-                        lines = gives[first_give:last_give]
-                        if rectify or len(bias) > 0:
-                            added = bias[group * rows + row] if len(bias) > 0 else out.dtype.type(0)
-                            finish_lines(out, to, give_stride, result, at, pixel, lines, added, rectify)
-                        else:
-                            copy_lines(out, to, give_stride, result, at, pixel, lines)
+    rows, itemsize, width = targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
+    grid, is_clear = work[slot(), : sources * source_grid], False
+    result = work[slot(), len(grid) :]
+    for turn in prange(len(blocks)):
+        first_image, last_image, slab = blocks[turn]
+        count = last_image - first_image
+        if clears or not is_clear:
+            grid[:], is_clear = 0, True
+        first_fill, last_fill, first_task, last_task = slabs[slab]
+        for i in range(count * sources):
+            at = i % sources * source_grid + i // sources * image_step
+            copy_lines(grid, at, pixel, x, (first_image * sources + i) * source_size, fill_stride, fills[first_fill:last_fill])
+        for task in range(first_task, last_task):
+            depth, first_weight, first_place, first_run, last_run, first_give, last_give = tasks[task]
+            seen = address(places, first_place)
+            for group in range(groups):
+                origin, of_group = group * (sources // groups) * source_grid, first_weight + group * rows * depth
+                for run in range(first_run, last_run):
+                    begin, size, growth = runs[run]
+                    end = begin + size + (count - 1) * growth
+                    for place in range(begin, end, width):
+                        panel, is_half = address(grid, origin + place), 2 * (end - place) <= width
+                        for row in range(0, rows, MOST_ROWS):
+                            left, to = address(weights, of_group + row * depth), address(result, row * target_grid + place)
+                            at_once = min(MOST_ROWS, rows - row)
+                            gathered_tile(is_half, at_once, left, depth * itemsize, panel, seen, depth, to, target_grid * itemsize, out)
+                for i in range(count * rows):
+                    row, image = i % rows, i // rows
+                    to = ((first_image + image) * targets + group * rows + row) * target_size
+                    at = row * target_grid + image * image_step
+                    lines = gives[first_give:last_give]
+                    if rectify or len(bias) > 0:
+                        added = bias[group * rows + row] if len(bias) > 0 else out.dtype.type(0)
+                        finish_lines(out, to, give_stride, result, at, pixel, lines, added, rectify)
+                    else:
+                        copy_lines(out, to, give_stride, result, at, pixel, lines)
 
 
 @loop("R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)", takes_long=True)
@@ -85,35 +83,34 @@ def _weigh(
 ) -> None:  # fmt: skip
     """Sum up parts of the gradient of filters, as :class:`.plan.Weighing` describes it."""
     groups, channels, channel_grid, channel_size, stride, maps, map_grid, map_size, pixel, image_step = sizes
-    threads, itemsize = len(work), x.itemsize
+    itemsize = x.itemsize
     per_row = len(columns)
     per_group = len(rows) * per_row
-    for thread in prange(threads):
-        images, gradients = work[thread, : channels * channel_grid], work[thread, channels * channel_grid :]
-        work[thread, :] = 0
-        for part in range(thread, len(parts), threads):
-            totals[part, :] = 0
-            for turn in range(parts[part, 0], parts[part, 1]):
-                first_image, last_image, slab = blocks[turn]
-                count = last_image - first_image
-                if clears:
-                    work[thread, :] = 0
-                first_fill, last_fill, first_grad, last_grad = slabs[slab]
-                for i in range(count * channels):
-                    at = i % channels * channel_grid + i // channels * image_step
-                    copy_lines(images, at, pixel, x, (first_image * channels + i) * channel_size, stride, fills[first_fill:last_fill])
-                for i in range(count * maps):
-                    at = i % maps * map_grid + i // maps * image_step
-                    copy_lines(gradients, at, pixel, grad, (first_image * maps + i) * map_size, 1, grads[first_grad:last_grad])
-                first_run, run_count = (count - 1, 1) if by_count else (0, len(runs))
-                looked_at = address(runs, first_run * 2)
-                for group in range(groups):
-                    left = address(gradients, group * (maps // groups) * map_grid)
-                    right = address(images, group * (channels // groups) * channel_grid)
-                    for column in range(0, per_row, DOT_COLUMNS):
-                        for row in range(0, len(rows), DOT_ROWS):
-                            to = address(totals[part], group * per_group + row * per_row + column)
-                            dots(left, address(rows, row), right, address(columns, column), looked_at, run_count, to, per_row * itemsize, x)
+    memory, is_clear = work[slot()], False
+    images, gradients = memory[: channels * channel_grid], memory[channels * channel_grid :]
+    for part in prange(len(parts)):
+        totals[part, :] = 0
+        for turn in range(parts[part, 0], parts[part, 1]):
+            first_image, last_image, slab = blocks[turn]
+            count = last_image - first_image
+            if clears or not is_clear:
+                memory[:], is_clear = 0, True
+            first_fill, last_fill, first_grad, last_grad = slabs[slab]
+            for i in range(count * channels):
+                at = i % channels * channel_grid + i // channels * image_step
+                copy_lines(images, at, pixel, x, (first_image * channels + i) * channel_size, stride, fills[first_fill:last_fill])
+            for i in range(count * maps):
+                at = i % maps * map_grid + i // maps * image_step
+                copy_lines(gradients, at, pixel, grad, (first_image * maps + i) * map_size, 1, grads[first_grad:last_grad])
+            first_run, run_count = (count - 1, 1) if by_count else (0, len(runs))
+            looked_at = address(runs, first_run * 2)
+            for group in range(groups):
+                left = address(gradients, group * (maps // groups) * map_grid)
+                right = address(images, group * (channels // groups) * channel_grid)
+                for column in range(0, per_row, DOT_COLUMNS):
+                    for row in range(0, len(rows), DOT_ROWS):
+                        to = address(totals[part], group * per_group + row * per_row + column)
+                        dots(left, address(rows, row), right, address(columns, column), looked_at, run_count, to, per_row * itemsize, x)
 
 
 def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False) -> None:
@@ -124,7 +121,8 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
         rectify: whether negative results then become zero.
     """
     how = plan_of_results(g, out.itemsize, len(operand))
-    _multiply.run(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify))
+    arguments = _arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify)
+    _multiply.run(*arguments, most=len(arguments[1]))
 
 
 def bound_correlation(
@@ -134,7 +132,8 @@ def bound_correlation(
     if not all(array.flags.carray for array in (out, filters, operand)):
         return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
     how = plan_of_results(g, out.itemsize, len(operand))
-    return _multiply.bound(*_arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify))
+    arguments = _arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify)
+    return _multiply.bound(*arguments, most=len(arguments[1]))
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
@@ -157,7 +156,8 @@ def _send_back(ctx: Context, operand_grad: Any, filters: Any, grad: Any, g: Corr
     how = plan_of_images(g, grad.itemsize, len(grad))
     if not how.covers:
         operand_grad[...] = 0
-    _multiply.run(*_arguments(ctx, how, operand_grad, turned, grad, _multiplications(grad, g)))
+    arguments = _arguments(ctx, how, operand_grad, turned, grad, _multiplications(grad, g))
+    _multiply.run(*arguments, most=len(arguments[1]))
 
 
 def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
@@ -167,7 +167,8 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     work = ctx.scratch("work", (min(max_threads(), len(how.parts)), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     tables = how.parts, how.blocks, how.slabs, how.fills, how.grads, how.rows, how.columns, how.runs, how.by_count, how.clears, how.sizes
-    _weigh.run(_multiplications(grad, g) >= thresholds.convolution_shared, work, totals.reshape(len(totals), -1), grad, operand, *tables)
+    is_shared = _multiplications(grad, g) >= thresholds.convolution_shared
+    _weigh.run(is_shared, work, totals.reshape(len(totals), -1), grad, operand, *tables, most=len(work))
     ctx.sum_to(totals[:, :, :maps, :seen], filters_grad.reshape(g.weights))
 
 

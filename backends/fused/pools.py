@@ -15,7 +15,7 @@ from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Windows
-from ...core.machine.language import jittable, prange
+from ...core.machine.language import jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import copy, writable
@@ -83,6 +83,7 @@ def _find(
     """Find the maximum of each window of each plane, and the number of the first element that has it.
 
     Args:
+        threads: for how many there is space.
         work, numbers: flat space, for values and the numbers of the window elements they come from.
         size: elements of a plane of x.
         rectify: whether negative maxima become zero.
@@ -90,32 +91,30 @@ def _find(
     zero = work.dtype.type(0)
     positions, planes, space = len(firsts), len(x) // size, len(work) // threads
     store = space // (len(axes) + 1)
-    for thread in prange(threads):
-        begin = thread * space
-        work[begin : begin + store] = -np.inf
-        numbers[begin : begin + store] = 0
-        for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
-            for line in range(len(lines)):
-                to, of, length = lines[line]
-                copy(work, begin + to, x, plane * size + of, length)
-            found, first = np.uintp(_slide(work, numbers, begin, axes, store)), plane * positions
-            for i in range(positions):
-                best = work[found + firsts[i]]
-                out[first + i], taps[first + i] = (zero if rectify and best < zero else best), np.uint8(numbers[found + firsts[i]])
-                if best == -np.inf:
-                    taps[first + i] = first_taps[i]
+    begin, is_clear = slot() * space, False
+    for plane in prange(planes):
+        if not is_clear:
+            work[begin : begin + store], numbers[begin : begin + store], is_clear = -np.inf, 0, True
+        for line in range(len(lines)):
+            to, of, length = lines[line]
+            copy(work, begin + to, x, plane * size + of, length)
+        found, first = np.uintp(_slide(work, numbers, begin, axes, store)), plane * positions
+        for i in range(positions):
+            best = work[found + firsts[i]]
+            out[first + i], taps[first + i] = (zero if rectify and best < zero else best), np.uint8(numbers[found + firsts[i]])
+            if best == -np.inf:
+                taps[first + i] = first_taps[i]
 
 
-@loop("q R1 R1 B1 I1 I1 q")
-def _send_back(threads: int, dx: Any, grad: Any, taps: Any, starts: Any, offsets: Any, size: int) -> None:
+@loop("R1 R1 B1 I1 I1 q")
+def _send_back(dx: Any, grad: Any, taps: Any, starts: Any, offsets: Any, size: int) -> None:
     positions, planes = len(starts), len(dx) // size
-    for thread in prange(threads):
-        for plane in range(planes * thread // threads, planes * (thread + 1) // threads):
-            target = dx[plane * size : (plane + 1) * size]
-            sent, places = grad[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]
-            target[:] = 0
-            for i in range(positions):
-                target[starts[i] + offsets[places[i]]] += sent[i]
+    for plane in prange(planes):
+        target = dx[plane * size : (plane + 1) * size]
+        sent, places = grad[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]
+        target[:] = 0
+        for i in range(positions):
+            target[starts[i] + offsets[places[i]]] += sent[i]
 
 
 def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, rectify: bool) -> None:
@@ -129,14 +128,14 @@ def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, rect
     work, numbers = ctx.scratch("work", (space,), planes.dtype), ctx.scratch("numbers", (space,), planes.dtype)
     is_shared, planes = are_many(w, planes), writable(ctx, "planes", planes).reshape(-1)
     tables = t.firsts, t.first_taps, t.axes, t.lines
-    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims), rectify)
+    _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims), rectify, most=threads)
 
 
 def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
     """Write the gradient of the planes, which goes to the maxima, into *dx*."""
-    t, threads = tables_for(w), min(max_threads(), len(dx))
+    t = tables_for(w)
     arrays = dx.reshape(-1), writable(ctx, "gradient", grad).reshape(-1), taps.reshape(-1)
-    _send_back.run(are_many(w, dx), threads, *arrays, t.starts, t.offsets, size_of(w.dims))
+    _send_back.run(are_many(w, dx), *arrays, t.starts, t.offsets, size_of(w.dims))
 
 
 def are_many(w: Windows, planes: Any) -> bool:

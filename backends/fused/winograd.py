@@ -17,8 +17,8 @@ from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation, Windows
-from ...core.machine.language import carray, jittable, prange
-from ...core.machine.loops import Loop, loop
+from ...core.machine.language import carray, jittable, prange, slot
+from ...core.machine.loops import UNLIMITED, Loop, loop
 from ...core.types.context import Context
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
 from .pieces import address, writable
@@ -31,6 +31,9 @@ LEAST_CHANNELS, LEAST_RESULTS, WEIGHTS_A_RESULT = 16, 96, 3072
 
 LARGEST_FILTERS = 2**22
 """The largest number of weights whose gradient is summed in parts."""
+
+Step = tuple[Loop, Sequence[Any], int]
+"""A loop, its arguments, and the threads that it has memory for."""
 
 MOST_FILLED = 2
 """Vectors and patches may have so many times the elements that are needed."""
@@ -154,50 +157,49 @@ def _convolve(
     count, columns, at_once = sizes
     channels, _, _, _, _, _, row, step, _, _, _ = images
     maps, _, _, _, _, _, out_row, out_step, out_image_bytes, out_row_bytes, out_pixel_bytes = results
-    threads, itemsize = len(work), work.itemsize
+    itemsize = work.itemsize
     lanes, width = VECTOR_BYTES // itemsize, PANEL_BYTES // itemsize
     least = -np.inf
     if rectify:
         least = 0.0
-    for thread in prange(threads):
-        grid, out_grid, sums, products, added = _memory(work, thread, count, images, results)
-        low = added + out_row * itemsize
-        grids = work[thread, : (sums - grid) // itemsize]
-        grids[:] = 0
-        ends = work[thread, work.shape[1] - out_row - lanes :]
-        ends[:out_row] = 0
-        for m in range(len(bias)):
-            ends[m] = bias[m]
-        ends[out_row:] = least
-        for turn in range(thread, len(blocks), threads):
-            block = blocks[turn]
-            if clears:
-                grids[:] = 0
-            _copy(grid, x, images, image_pixels, block, True)
-            of_image = (block[3] - block[2]) * columns
-            total = (block[1] - block[0]) * of_image
-            for first in range(0, total, at_once):
-                some = min(at_once, total - first)
-                _enter(grid, sums, images, patches[0], of_image, first, some, work)
-                for number in range(SUMS):
-                    left, to = sums + number * step * itemsize, products + number * out_step * itemsize
-                    for column in range(0, out_row, width):
-                        is_half, at = out_row - column <= lanes, column * itemsize
-                        begin, of_row = _panel(column, maps, out_row, itemsize)
-                        right = address(filters, (number * out_row + begin) * channels + column - begin)
-                        for i in range(0, some, MOST_ROWS):
-                            strided_tile(
-                                is_half, False, min(MOST_ROWS, some - i), left + i * row * itemsize, row * itemsize, itemsize,
-                                right, of_row * itemsize, channels, to + i * out_row * itemsize + at, out_row * itemsize, work,
-                            )  # fmt: skip
-                for i in range(some):
-                    image = (first + i) // of_image
-                    to = out_grid + image * out_image_bytes + patches[1, first + i - image * of_image]
-                    for m in range(0, maps, lanes):
-                        at = min(m, maps - lanes) * itemsize
-                        of = products + i * out_row * itemsize + at
-                        leave(of, out_step * itemsize, added + at, low, to + at, out_row_bytes, out_pixel_bytes, work)
-            _copy(out_grid, out, results, result_pixels, block, False)
+    grid, out_grid, sums, products, added = _memory(work, slot(), count, images, results)
+    low = added + out_row * itemsize
+    grids, is_clear = work[slot(), : (sums - grid) // itemsize], False
+    ends = work[slot(), work.shape[1] - out_row - lanes :]
+    for turn in prange(len(blocks)):
+        block = blocks[turn]
+        if not is_clear:
+            ends[:out_row] = 0
+            for m in range(len(bias)):
+                ends[m] = bias[m]
+            ends[out_row:] = least
+        if clears or not is_clear:
+            grids[:], is_clear = 0, True
+        _copy(grid, x, images, image_pixels, block, True)
+        of_image = (block[3] - block[2]) * columns
+        total = (block[1] - block[0]) * of_image
+        for first in range(0, total, at_once):
+            some = min(at_once, total - first)
+            _enter(grid, sums, images, patches[0], of_image, first, some, work)
+            for number in range(SUMS):
+                left, to = sums + number * step * itemsize, products + number * out_step * itemsize
+                for column in range(0, out_row, width):
+                    is_half, at = out_row - column <= lanes, column * itemsize
+                    begin, of_row = _panel(column, maps, out_row, itemsize)
+                    right = address(filters, (number * out_row + begin) * channels + column - begin)
+                    for i in range(0, some, MOST_ROWS):
+                        strided_tile(
+                            is_half, False, min(MOST_ROWS, some - i), left + i * row * itemsize, row * itemsize, itemsize,
+                            right, of_row * itemsize, channels, to + i * out_row * itemsize + at, out_row * itemsize, work,
+                        )  # fmt: skip
+            for i in range(some):
+                image = (first + i) // of_image
+                to = out_grid + image * out_image_bytes + patches[1, first + i - image * of_image]
+                for m in range(0, maps, lanes):
+                    at = min(m, maps - lanes) * itemsize
+                    of = products + i * out_row * itemsize + at
+                    leave(of, out_step * itemsize, added + at, low, to + at, out_row_bytes, out_pixel_bytes, work)
+        _copy(out_grid, out, results, result_pixels, block, False)
 
 
 @loop("R2 R2 R1 R1 I2 I2 (11) (11) I1 I1 I2 (3) ?", takes_long=True)
@@ -213,38 +215,36 @@ def _weigh(
     count, columns, at_once = sizes
     channels, _, _, _, _, _, row, step, _, _, _ = images
     maps, _, _, _, _, _, out_row, out_step, _, _, _ = results
-    threads, itemsize = len(work), work.itemsize
+    itemsize = work.itemsize
     lanes, width = VECTOR_BYTES // itemsize, PANEL_BYTES // itemsize
-    for thread in prange(threads):
-        grid, out_grid, sums, out_sums, _ = _memory(work, thread, count, images, results)
-        grids = work[thread, : (sums - grid) // itemsize]
-        grids[:] = 0
-        if channels < row:  # what is behind the channels is computed with, though not read
-            work[thread, (sums - grid) // itemsize : (out_sums - grid) // itemsize] = 0
-        for part in range(thread, len(parts), threads):
-            totals[part, :] = 0
-            for turn in range(parts[part, 0], parts[part, 1]):
-                block = blocks[turn]
-                if clears:
-                    grids[:] = 0
-                _copy(grid, x, images, image_pixels, block, True)
-                _copy(out_grid, grad, results, result_pixels, block, True)
-                of_image = (block[3] - block[2]) * columns
-                total = (block[1] - block[0]) * of_image
-                for first in range(0, total, at_once):
-                    some = min(at_once, total - first)
-                    _enter(grid, sums, images, patches[0], of_image, first, some, work)
-                    _enter(out_grid, out_sums, results, patches[1], of_image, first, some, work)
-                    for number in range(SUMS):
-                        left, right = out_sums + number * out_step * itemsize, sums + number * step * itemsize
-                        to = address(totals, part * totals.shape[1] + number * maps * row)
-                        for column in range(0, row, width):
-                            is_half, at = row - column <= lanes, column * itemsize
-                            for m in range(0, maps, MOST_ROWS):
-                                strided_tile(
-                                    is_half, True, min(MOST_ROWS, maps - m), left + m * itemsize, itemsize, out_row * itemsize,
-                                    right + at, row * itemsize, some, to + m * row * itemsize + at, row * itemsize, work,
-                                )  # fmt: skip
+    grid, out_grid, sums, out_sums, _ = _memory(work, slot(), count, images, results)
+    grids, is_clear = work[slot(), : (sums - grid) // itemsize], False
+    for part in prange(len(parts)):
+        if channels < row and not is_clear:  # what is behind the channels is computed with, though not read
+            work[slot(), (sums - grid) // itemsize : (out_sums - grid) // itemsize] = 0
+        totals[part, :] = 0
+        for turn in range(parts[part, 0], parts[part, 1]):
+            block = blocks[turn]
+            if clears or not is_clear:
+                grids[:], is_clear = 0, True
+            _copy(grid, x, images, image_pixels, block, True)
+            _copy(out_grid, grad, results, result_pixels, block, True)
+            of_image = (block[3] - block[2]) * columns
+            total = (block[1] - block[0]) * of_image
+            for first in range(0, total, at_once):
+                some = min(at_once, total - first)
+                _enter(grid, sums, images, patches[0], of_image, first, some, work)
+                _enter(out_grid, out_sums, results, patches[1], of_image, first, some, work)
+                for number in range(SUMS):
+                    left, right = out_sums + number * out_step * itemsize, sums + number * step * itemsize
+                    to = address(totals, part * totals.shape[1] + number * maps * row)
+                    for column in range(0, row, width):
+                        is_half, at = row - column <= lanes, column * itemsize
+                        for m in range(0, maps, MOST_ROWS):
+                            strided_tile(
+                                is_half, True, min(MOST_ROWS, maps - m), left + m * itemsize, itemsize, out_row * itemsize,
+                                right + at, row * itemsize, some, to + m * row * itemsize + at, row * itemsize, work,
+                            )  # fmt: skip
 
 
 @loop("R2 R1 (3)")
@@ -287,8 +287,8 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
         bias: an array with a number for each filter that is added to its results; None for none.
         rectify: whether negative results then become zero.
     """
-    for step, arguments in _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify):
-        step.run(*arguments)
+    for step, arguments, most in _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify):
+        step.run(*arguments, most=most)
 
 
 def bound_correlation(
@@ -302,9 +302,9 @@ def bound_correlation(
     sums = ctx.prepared(0, filters, "sums of filters", (SUMS * channels * row,), out.dtype, partial(_prepare, channels, maps, row))
     steps = _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify, sums=sums)
     if len(steps) == 1:
-        ((step, arguments),) = steps
-        return step.bound(*arguments)
-    transform, convolve = (step.bound(*arguments) for step, arguments in steps)
+        ((step, arguments, most),) = steps
+        return step.bound(*arguments, most=most)
+    transform, convolve = (step.bound(*arguments, most=most) for step, arguments, most in steps)
 
     def call() -> None:
         transform()
@@ -316,8 +316,8 @@ def bound_correlation(
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
     """Write the gradients of the filters and of the operand, as the operators' own function does."""
     if operand_grad is not None:
-        for step, arguments in _steps(ctx, operand_grad, filters, grad, _reverse(g), is_turned=True):
-            step.run(*arguments)
+        for step, arguments, most in _steps(ctx, operand_grad, filters, grad, _reverse(g), is_turned=True):
+            step.run(*arguments, most=most)
     if filters_grad is not None:
         _sum_up(ctx, filters_grad, grad, operand, g)
 
@@ -333,7 +333,7 @@ def _reverse(g: Correlation) -> Correlation:
 def _steps(
     ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, rectify: bool = False,
     sums: Any = None,
-) -> Sequence[tuple[Loop, Sequence[Any]]]:  # fmt: skip
+) -> Sequence[Step]:  # fmt: skip
     """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there."""
     channels, maps = g.channels, g.maps
     how = tiling(channels, maps, g.windows, out.itemsize, len(x))
@@ -345,18 +345,18 @@ def _steps(
         transforms = [_transforming(writable(ctx, "filters", filters), sums, channels, maps, how.results.row, is_turned)]
     shared = out.size * channels * TAPS >= thresholds.winograd_shared
     convolves = shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify
-    return *transforms, (_convolve, convolves)
+    return *transforms, (_convolve, convolves, len(work))
 
 
-def _transforming(filters: Any, sums: Any, channels: int, maps: int, row: int, is_turned: bool = False) -> tuple[Loop, Sequence[Any]]:
+def _transforming(filters: Any, sums: Any, channels: int, maps: int, row: int, is_turned: bool = False) -> Step:
     strides = (maps * TAPS, TAPS) if is_turned else (TAPS, channels * TAPS)
     shared = filters.size >= thresholds.winograd_filters_shared
-    return _transform, (shared, filters.reshape(-1), sums, is_turned, (channels, maps, row, *strides))
+    return _transform, (shared, filters.reshape(-1), sums, is_turned, (channels, maps, row, *strides)), UNLIMITED
 
 
 def _prepare(channels: int, maps: int, row: int, sums: Any, filters: Any) -> None:
     """Write the sums of the weights of filters that seldom change."""
-    step, arguments = _transforming(filters, sums, channels, maps, row)
+    step, arguments, _ = _transforming(filters, sums, channels, maps, row)
     step.run(*arguments)
 
 
@@ -368,7 +368,7 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     work = ctx.scratch("work", (min(max_threads(), count), how.work), grad.dtype)
     grad, operand = writable(ctx, "gradient", grad).reshape(-1), writable(ctx, "images", operand).reshape(-1)
     shared = grad.size * g.channels * TAPS >= thresholds.winograd_shared
-    _weigh.run(shared, work, totals, grad, operand, parts_of(len(how.blocks), count), *how.tables)
+    _weigh.run(shared, work, totals, grad, operand, parts_of(len(how.blocks), count), *how.tables, most=len(work))
     if count > TURNS:
         parts, totals = totals, ctx.scratch("the filters' gradient", (1, size), grad.dtype)
         ctx.sum_to(parts, totals)
