@@ -70,8 +70,15 @@ def _updated(size: int) -> Call:
 
 def _multiplied(size: int) -> Call:
     side = max(32, round(size ** (1 / 3) / 32) * 32)
-    x = C.input_variable(side)
-    product, data = C.times(x, C.parameter((side, side))), {x: _numbers(side, side)}
+    x, matrix = C.input_variable(side), C.input_variable((side, side), dynamic_axes=[])
+    product, data = C.times(x, matrix), {x: _numbers(side, side), matrix: _numbers(side, side)}
+    return lambda: product.eval(data)
+
+
+def _multiplied_packed(size: int) -> Call:
+    width = 32
+    x = C.input_variable(width)
+    product, data = C.times(x, C.parameter((width, width))), {x: _numbers(_rows(size, width * width), width)}
     return lambda: product.eval(data)
 
 
@@ -155,6 +162,7 @@ WORKLOADS: dict[str, Make] = {
     "elements_shared": _within(_updated, learner_compiled=0, learner_shared=0),
     "sparse_product_compiled": _multiplied_sparse,
     "product_compiled": _within(_multiplied, product_considered=0),
+    "product_packed": _within(_multiplied_packed, product_considered=0),
     "product_gradient_direct": _differentiated(lambda x: C.times(x, C.parameter((256, 256))), (256,), 1),
 }
 """By threshold.  Those of files, and those that only say what kind of data loops are for, have none."""

@@ -254,8 +254,8 @@ class _Holder(ArrayMixin, Variable):
     """A variable that holds a value of its own: what parameters and constants have in common.
 
     Attributes:
-        version: how often a value has been assigned.
-        updates: how often the array has been written to otherwise, by learners and by operators that assign.
+        version: how often a value has been assigned, by operators as well.
+        updates: how often a learner has written to the array.
         is_volatile: whether others write to the array as well, so that neither shows changes.
     """
 

@@ -223,7 +223,7 @@ class Run:
             self.binding = self.workspace.advance(self.binding)
             self.binding.run(self.binding.forward_steps)
         for variable in self.program.written:
-            variable.updates += 1
+            variable.version += 1
 
     def backward(self, seeds: dict[Variable, Any] | None = None, on_final: Mapping[Variable, Callable[[Any], None]] | None = None) -> None:
         """Compute the gradients.
@@ -258,7 +258,7 @@ class Run:
         if self.binding.finish_steps:
             self.binding.run(self.binding.finish_steps)
             for variable in self.program.written:
-                variable.updates += 1
+                variable.version += 1
 
     def value(self, root: Variable) -> Any:
         """Array of a root, in the workspace's memory."""
