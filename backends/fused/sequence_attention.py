@@ -37,9 +37,9 @@ class SequenceAttentionKernel:
 
         of_query, of_key = op.layouts(ctx)
         result = ctx.scratch("results side by side", out.shape, out.dtype)
-        arrays = _arrays(ctx, inputs, of_query, of_key, result)
+        arrays = _arrays(op, ctx, inputs, of_query, of_key, result)
         calls.bound(ctx, arrays, _entries(of_query, of_key), _scale(op, inputs[0]), False)()
-        _pack(ctx, result, of_query, out)
+        op.pack(ctx, result, of_query, out)
 
     @classmethod
     def backward(cls, op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
@@ -49,24 +49,24 @@ class SequenceAttentionKernel:
         from . import attention_calls as calls
 
         of_query, of_key = op.layouts(ctx)
-        arrays = _arrays(ctx, inputs, of_query, of_key, _end_to_end(ctx, "results", out, of_query))
+        arrays = _arrays(op, ctx, inputs, of_query, of_key, op.end_to_end(ctx, "results", out, of_query))
         results = [ctx.scratch(f"gradients side by side {i}", x.shape, x.dtype) for i, x in enumerate(inputs)]
         dquery, dkey, dvalue = (result[None] for result in results)
-        given = _end_to_end(ctx, "gradients of results", grad, of_query)[None]
+        given = op.end_to_end(ctx, "gradients of results", grad, of_query)[None]
         arrays = arrays._replace(query_grad=dquery, key_grad=dkey, value_grad=dvalue, result_grad=given)
         calls.bound_gradients(ctx, arrays, _entries(of_query, of_key), _scale(op, inputs[0]), False)()
         for result, layout, dx in zip(results, (of_query, of_key, of_key), grads, strict=True):
             if dx is not None:
-                _pack(ctx, result, layout, dx)
+                op.pack(ctx, result, layout, dx)
 
 
-def _arrays(ctx: Context, inputs: Sequence[Any], of_query: Layout, of_key: Layout, result: Any) -> Any:
+def _arrays(op: Any, ctx: Context, inputs: Sequence[Any], of_query: Layout, of_key: Layout, result: Any) -> Any:
     """Operands laid end to end, the result, and what backward needs of each of its rows."""
     from .attention_calls import Arrays
 
     layouts = of_query, of_key, of_key
     query, key, value = (
-        _end_to_end(ctx, f"side by side {i}", x, layout)[None] for i, (x, layout) in enumerate(zip(inputs, layouts, strict=True))
+        op.end_to_end(ctx, f"side by side {i}", x, layout)[None] for i, (x, layout) in enumerate(zip(inputs, layouts, strict=True))
     )
     place = ctx.keep if ctx.training else ctx.scratch
     edge, total = (place(name, (1, len(result), 1), result.dtype) for name in ("edge", "total"))
@@ -83,14 +83,3 @@ def _entries(of_query: Layout, of_key: Layout) -> Any:
 
 def _scale(op: Any, query: Any) -> Any:
     return np.array([op.factor(query)], query.dtype)
-
-
-def _end_to_end(ctx: Context, name: str, x: Any, layout: Layout) -> Any:
-    """The steps of all sequences, one sequence after another."""
-    target = ctx.scratch(name, x.shape, x.dtype)
-    np.take(x, ctx.index(layout, "unpack_index"), axis=0, out=target, mode="clip")
-    return target
-
-
-def _pack(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
-    np.take(x, ctx.index(layout, "pack_index"), axis=0, out=out, mode="clip")

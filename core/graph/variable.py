@@ -262,6 +262,11 @@ class _Holder(ArrayMixin, Variable):
     is_volatile = False
     updates = 0
 
+    @property
+    def changes(self) -> int:
+        """How often the array has changed, as far as that is known."""
+        return self.version + self.updates
+
     def __bool__(self) -> bool:
         return True
 

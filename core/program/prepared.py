@@ -35,7 +35,7 @@ class _Source:
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
-        self.stamp = variable.version + variable.updates
+        self.seen = variable.changes
         self.made: dict[Any, _Made] = {}
 
 
@@ -73,13 +73,12 @@ class PreparedOperands:
     def refresh(self) -> None:
         """Make anew what was made of operands that have changed since."""
         for source in self._watched:
-            variable = source.variable
-            if variable.version + variable.updates != source.stamp or variable.is_volatile:
+            if source.variable.changes != source.seen or source.variable.is_volatile:
                 self._make_anew(source)
 
     def _make_anew(self, source: _Source) -> None:
         with self._lock:
-            stamp = source.variable.version + source.variable.updates
+            seen = source.variable.changes
             for made in source.made.values():
                 made.make(made.array, made.operand)
-            source.stamp = stamp
+            source.seen = seen

@@ -56,18 +56,18 @@ class SequenceAttention(SequenceOp):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         of_query, of_key = self.layouts(ctx)
-        query, key, value = side_by_side(ctx, inputs, (of_query, of_key, of_key))
+        layouts = of_query, of_key, of_key
+        query, key, value = (self.end_to_end(ctx, f"side by side {i}", *of) for i, of in enumerate(zip(inputs, layouts, strict=True)))
         result = ctx.scratch("results side by side", out.shape, out.dtype)
         for queries, keys in _spans(of_query, of_key):
             multiply(ctx, self._weights(ctx, query[queries], key[keys]), value[keys], result[queries])
-        packed(ctx, result, of_query, out)
+        self.pack(ctx, result, of_query, out)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         of_query, of_key = self.layouts(ctx)
         layouts = of_query, of_key, of_key
-        query, key, value = side_by_side(ctx, inputs, layouts)
-        given = ctx.scratch("gradients of results", grad.shape, grad.dtype)
-        ctx.xp.take(grad, ctx.index(of_query, "unpack_index"), axis=0, out=given, mode="clip")
+        query, key, value = (self.end_to_end(ctx, f"side by side {i}", *of) for i, of in enumerate(zip(inputs, layouts, strict=True)))
+        given = self.end_to_end(ctx, "gradients of results", grad, of_query)
         results = [ctx.scratch(f"gradients side by side {i}", x.shape, x.dtype) for i, x in enumerate(inputs)]
         dquery, dkey, dvalue = results
         for queries, keys in _spans(of_query, of_key):
@@ -81,7 +81,7 @@ class SequenceAttention(SequenceOp):
             multiply(ctx, dscores.T, query[queries], dkey[keys])
         for result, layout, dx in zip(results, layouts, grads, strict=True):
             if dx is not None:
-                packed(ctx, result, layout, dx)
+                self.pack(ctx, result, layout, dx)
 
     def layouts(self, ctx: Context) -> tuple[Layout, Layout]:
         """The layouts of queries, and of keys and values.
@@ -95,6 +95,18 @@ class SequenceAttention(SequenceOp):
         require_same_lengths(of_key, ctx.layouts[2], "key and value")
         return of_query, of_key
 
+    @staticmethod
+    def end_to_end(ctx: Context, name: str, x: Any, layout: Layout) -> Any:
+        """The steps of all sequences, one sequence after another, in scratch space of this name."""
+        target = ctx.scratch(name, x.shape, x.dtype)
+        ctx.xp.take(x, ctx.index(layout, "unpack_index"), axis=0, out=target, mode="clip")
+        return target
+
+    @staticmethod
+    def pack(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
+        """Write the steps of sequences that follow one another to the rows of a layout."""
+        ctx.xp.take(x, ctx.index(layout, "pack_index"), axis=0, out=out, mode="clip")
+
     def factor(self, query: Any) -> float:
         """The number that products of queries and keys are multiplied by."""
         return float(query.shape[1] ** -0.5) if self.scale is None else self.scale
@@ -105,19 +117,6 @@ class SequenceAttention(SequenceOp):
         ctx.xp.multiply(weights, self.factor(query), out=weights)
         write_softmax(ctx, weights)
         return weights
-
-
-def side_by_side(ctx: Context, inputs: Sequence[Any], layouts: Sequence[Layout]) -> list[Any]:
-    """The steps of all sequences, one sequence after another."""
-    found = [ctx.scratch(f"side by side {i}", x.shape, x.dtype) for i, x in enumerate(inputs)]
-    for x, layout, target in zip(inputs, layouts, found, strict=True):
-        ctx.xp.take(x, ctx.index(layout, "unpack_index"), axis=0, out=target, mode="clip")
-    return found
-
-
-def packed(ctx: Context, x: Any, layout: Layout, out: Any) -> None:
-    """Write the steps of sequences that follow one another to the rows of a layout."""
-    ctx.xp.take(x, ctx.index(layout, "pack_index"), axis=0, out=out, mode="clip")
 
 
 def _spans(of_query: Layout, of_key: Layout) -> Iterator[tuple[slice, slice]]:

@@ -90,10 +90,11 @@ class FoldedConstants:
 
     Attributes:
         arrays: the values by slot; each array is the same for the program's whole life.
-        version: how often they have been computed.
+        changes: how often they have been computed.
+        is_volatile: False, as of variables whose changes are all counted.
     """
 
-    updates, is_volatile = 0, False
+    is_volatile = False
 
     def __init__(self, program: Program) -> None:
         slots = program.slots
@@ -104,9 +105,9 @@ class FoldedConstants:
         )
         self._leaves = {slot.variable: None for slot in self._program.slots if slot.kind == HELD}
         self._derived: list[Derived] = []
-        self._stamps: list[int] | None = None
+        self._seen: list[int] | None = None
         self._lock = ForkSafeLock()
-        self.version = 0
+        self.changes = 0
         self.arrays: dict[int, Any] = {i: program.backend.empty(v.spec.dims, v.spec.dtype) for i, v in self._variables.items()}
         self._held: dict[int, Any] = {}
 
@@ -125,8 +126,8 @@ class FoldedConstants:
     def refresh(self) -> None:
         """Compute the values, unless that has been done since a constant changed."""
         leaves: Any = self._leaves
-        stamps = [leaf.version + leaf.updates for leaf in leaves]
-        if stamps == self._stamps and not any(leaf.is_volatile for leaf in leaves):
+        seen = [leaf.changes for leaf in leaves]
+        if seen == self._seen and not any(leaf.is_volatile for leaf in leaves):
             return
         backend = self._program.backend
         with self._lock, backend.guard():
@@ -135,8 +136,8 @@ class FoldedConstants:
             for derived in self._derived:
                 sources = [self._held[index].array if index in self._held else self.arrays[index] for index in derived.sources]
                 derived.write(backend.xp, [self.arrays[index] for index in derived.targets], sources)
-            self._stamps = stamps
-            self.version += 1
+            self._seen = seen
+            self.changes += 1
 
     def _take_values(self, xp: Any) -> None:
         """Compute the variables' values by the program of their own."""
