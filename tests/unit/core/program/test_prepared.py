@@ -16,10 +16,10 @@ MADE: list[str] = []
 ROWS = np.float32([[1, 2], [3, 4]])
 
 
-class Scaled(Op):
+class ScaledByPrepared(Op):
     """The operand times twice the weights."""
 
-    op_name = "Scaled"
+    op_name = "ScaledByPrepared"
     keep_inputs = (0, 1)
 
     def infer(self, *inputs: Any) -> Any:
@@ -57,7 +57,7 @@ def _double(made: Any, array: Any) -> None:
 class Plugin:
     @hookimpl
     def cntk_register_kernels(self, register: Any) -> None:
-        register(Scaled, "numpy", Prepares)
+        register(ScaledByPrepared, "numpy", Prepares)
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def kernel() -> Iterator[None]:
 
 
 def scaled(w: Any) -> Any:
-    return Scaled()(C.input_variable(2, needs_gradient=True), w)
+    return ScaledByPrepared()(C.input_variable(2, needs_gradient=True), w)
 
 
 def test_it_is_made_once_for_all_sizes_and_again_when_the_operand_has_changed() -> None:
