@@ -15,21 +15,21 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
-from ...core.machine.language import prange, slot
+from ...core.machine.language import jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
-from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, gathered_tile
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, fetch, gathered_tile
 
 LARGEST_FILTERS = 2**21
 """The largest number of weights whose gradient is summed in parts."""
 
 
-@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? (11) R1 ?", takes_long=True)
+@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? ? (11) R1 ?", takes_long=True)
 def _multiply(
     work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
-    clears: bool, sizes: Any, bias: Any, rectify: bool,
+    is_direct: bool, clears: bool, sizes: Any, bias: Any, rectify: bool,
 ) -> None:  # fmt: skip
     """Write targets: a product, as :class:`.plan.Product` describes it.
 
@@ -38,7 +38,7 @@ def _multiply(
         rectify: whether negative results then become zero.
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
-    rows, itemsize, width = targets // groups, out.itemsize, PANEL_BYTES // out.itemsize
+    rows, itemsize = targets // groups, out.itemsize
     grid, is_clear = work[slot(), : sources * source_grid], False
     result = work[slot(), len(grid) :]
     for turn in prange(len(blocks)):
@@ -52,28 +52,79 @@ def _multiply(
             copy_lines(grid, at, pixel, x, (first_image * sources + i) * source_size, fill_stride, fills[first_fill:last_fill])
         for task in range(first_task, last_task):
             depth, first_weight, first_place, first_run, last_run, first_give, last_give = tasks[task]
-            seen = address(places, first_place)
+            seen, lines = address(places, first_place), gives[first_give:last_give]
             for group in range(groups):
-                origin, of_group = group * (sources // groups) * source_grid, first_weight + group * rows * depth
+                left = address(weights, first_weight + group * rows * depth)
+                origin, first_row = address(grid, group * (sources // groups) * source_grid), group * rows
+                if is_direct:
+                    added = address(bias, first_row) if len(bias) > 0 else 0
+                    for i in range(count):
+                        to = address(out, ((first_image + i) * targets + first_row) * target_size)
+                        _write_lines(
+                            origin + i * image_step * itemsize, seen, left, depth, to, rows, target_size, lines, added, rectify, out
+                        )
+                    continue
                 for run in range(first_run, last_run):
                     begin, size, growth = runs[run]
-                    end = begin + size + (count - 1) * growth
-                    for place in range(begin, end, width):
-                        panel, is_half = address(grid, origin + place), 2 * (end - place) <= width
-                        for row in range(0, rows, MOST_ROWS):
-                            left, to = address(weights, of_group + row * depth), address(result, row * target_grid + place)
-                            at_once = min(MOST_ROWS, rows - row)
-                            gathered_tile(is_half, at_once, left, depth * itemsize, panel, seen, depth, to, target_grid * itemsize, out)
+                    to = address(result, begin)
+                    _write_run(origin + begin * itemsize, seen, left, depth, to, rows, target_grid, size + (count - 1) * growth, out)
                 for i in range(count * rows):
                     row, image = i % rows, i // rows
-                    to = ((first_image + image) * targets + group * rows + row) * target_size
+                    to = ((first_image + image) * targets + first_row + row) * target_size
                     at = row * target_grid + image * image_step
-                    lines = gives[first_give:last_give]
                     if rectify or len(bias) > 0:
-                        added = bias[group * rows + row] if len(bias) > 0 else out.dtype.type(0)
-                        finish_lines(out, to, give_stride, result, at, pixel, lines, added, rectify)
+                        number = bias[first_row + row] if len(bias) > 0 else out.dtype.type(0)
+                        finish_lines(out, to, give_stride, result, at, pixel, lines, number, rectify)
                     else:
                         copy_lines(out, to, give_stride, result, at, pixel, lines)
+
+
+@jittable
+def _write_lines(
+    origin: int, seen: int, weights: int, depth: int, to: int, rows: int, target_size: int, lines: Any, bias: int, rectify: bool, like: Any
+) -> None:  # fmt: skip
+    """Write lines of some targets: the last tile of a line begins where it ends with it, and computes some results again.
+
+    Args:
+        origin, seen: address of the first place of the grid, and of the table of what each weight meets.
+        weights, depth: address of the first target's weights, and how many each has.
+        to, rows, target_size: address of the first target, how many there are, and elements of one.
+        lines: where in a target, where in the grid, how many elements.
+        bias, rectify: as for :func:`.tile.gathered_tile`.
+    """
+    itemsize = like.itemsize
+    width, parts = PANEL_BYTES // itemsize, (rows + MOST_ROWS - 1) // MOST_ROWS
+    for line in range(len(lines)):
+        target, of, size = lines[line]
+        place = 0
+        while place < size:
+            is_half = size < width or 2 * (size - place) <= width
+            span = width // 2 if is_half else width
+            at = min(place, size - span)
+            place += span
+            for part in range(parts):
+                row, end = rows * part // parts, rows * (part + 1) // parts
+                left, added = weights + row * depth * itemsize, bias + row * itemsize if bias != 0 else 0
+                written = to + (row * target_size + target + at) * itemsize
+                panel, stride = origin + (of + at) * itemsize, target_size * itemsize
+                for i in range(row, end):
+                    fetch(to + (i * target_size + target + at + span) * itemsize)
+                gathered_tile(is_half, end - row, left, depth * itemsize, panel, seen, depth, written, stride, added, rectify, like)
+
+
+@jittable
+def _write_run(panel: int, seen: int, weights: int, depth: int, to: int, rows: int, target_size: int, size: int, like: Any) -> None:
+    """Write a run of the grids of some targets; arguments as for :func:`_write_lines`, with the address of the run's first place."""
+    itemsize = like.itemsize
+    width, parts = PANEL_BYTES // itemsize, (rows + MOST_ROWS - 1) // MOST_ROWS
+    for place in range(0, size, width):
+        is_half, ahead = 2 * (size - place) <= width, place * itemsize
+        for part in range(parts):
+            row, end = rows * part // parts, rows * (part + 1) // parts
+            left, written = weights + row * depth * itemsize, to + row * target_size * itemsize + ahead
+            gathered_tile(
+                is_half, end - row, left, depth * itemsize, panel + ahead, seen, depth, written, target_size * itemsize, 0, False, like
+            )
 
 
 @loop("R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)", takes_long=True)
@@ -180,7 +231,7 @@ def _arguments(
     out, weights, x = (writable(ctx, name, array).reshape(-1) for name, array in (("result", out), ("filters", weights), ("images", x)))
     if bias is None:
         bias = work[0, :0]
-    tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.clears, how.sizes
+    tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.is_direct, how.clears, how.sizes
     return multiplications >= thresholds.convolution_shared, work, out, weights, x, *tables, bias, rectify
 
 

@@ -12,6 +12,7 @@ from ...core.operators.op import Op
 from ...core.operators.view import View
 from ...core.run.binding import add
 from ...core.run.recurrence import Call, DelayCopy
+from ...core.types.context import Context
 from . import opcodes as op
 from .formulas import only_operation
 
@@ -46,6 +47,7 @@ class Line(NamedTuple):
         dtype: element type of all operands.
         back: of a delay, how many steps earlier it looks.
         matrix: what a product multiplies by.
+        source: the context of the operator whose operand the matrix is, and the operand's number; None for another matrix.
         term: what is added to a product.
     """
 
@@ -57,6 +59,7 @@ class Line(NamedTuple):
     dtype: Any
     back: int = 0
     matrix: Any = None
+    source: tuple[Context, int] | None = None
     term: Rows = NOTHING
 
 
@@ -96,8 +99,8 @@ class Writer:
             _, z, x = call.arguments
             yield self.copy(z, x, op.ADD_TO)
         elif call.method is call.instruction.forward:
-            _, out, *inputs = call.arguments
-            yield from self.forward(of, out, inputs)
+            context, out, *inputs = call.arguments
+            yield from self.forward(of, context, out, inputs)
         elif call.method is call.instruction.backward:
             _, grad, grads, out, *kept = call.arguments
             yield from self.backward(of, grad, grads, out, kept)
@@ -106,14 +109,14 @@ class Writer:
 
     # ---- operators ----
 
-    def forward(self, of: Op, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
+    def forward(self, of: Op, context: Context, out: Any, inputs: Sequence[Any]) -> Iterator[Line]:
         """The lines of an operator's forward."""
         kind = type(of)
         operation = only_operation(of, len(inputs))
         if operation is not None:
             yield self.operation(operation, out, inputs)
         elif kind in IS_TRANSPOSED:
-            yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))
+            yield self.product(out, inputs[0], self.matrix(of, out, inputs[0], inputs[1]))._replace(source=(context, 1))
         elif kind in JOINS:
             yield from (self.copy(part, x) for part, x in self.parts(out, inputs))
         elif isinstance(of, View) and of.is_slice and still_holds(kind, "view", "forward"):

@@ -28,6 +28,9 @@ BLOCKS_OF_PART = 4
 TURNS = 8
 """Blocks that threads share, where there is enough to do: their number must not depend on that of the threads."""
 
+COPY, HALF_TILE = 10, 0.6
+"""Multiplications of each sum that take as long as copying it from a grid, and the time that a tile of one vector takes of one of two."""
+
 SPARSE = 0.6
 """Share of results among a grid's places below which images lie side by side."""
 
@@ -87,6 +90,7 @@ class Product(NamedTuple):
         gives: copies from a target's grid: where to, where from, how many elements.
         sizes: groups; sources, elements that grids have for one, elements of one, their distance in it; the same of targets; distance
             of neighbours and of images in a grid.
+        is_direct: whether tiles write lines of the targets, and not runs of a grid of which lines are copied.
         work: elements that a thread works in.
         clears: whether grids are to be cleared before each block.
         covers: whether every element of the targets is written.
@@ -100,6 +104,7 @@ class Product(NamedTuple):
     runs: Any
     gives: Any
     sizes: tuple[int, ...]
+    is_direct: bool
     work: int
     clears: bool
     covers: bool
@@ -148,7 +153,7 @@ def plan_of_results(g: Correlation, itemsize: int, rows: int) -> Product:
     places = _places(g, grid, how)
     sources = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     targets = g.maps, how.plane, size_of(w.out), 1
-    return _product(g, how, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines)
+    return _product(g, how, itemsize, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines)
 
 
 @lru_cache(maxsize=256)
@@ -168,7 +173,7 @@ def plan_of_images(g: Correlation, itemsize: int, rows: int) -> Product:
     lines = [grid.image_lines(phase, first, last) for first, last in how.slabs for phase in grid.phases]
     sources = g.maps, how.plane, size_of(w.out), 1
     targets = g.channels, how.plane, size_of(w.dims), w.strides[-1]
-    return _product(g, how, rows, sources, targets, fills, np.concatenate(places) * itemsize, weights, lines)
+    return _product(g, how, itemsize, rows, sources, targets, fills, np.concatenate(places) * itemsize, weights, lines)
 
 
 @lru_cache(maxsize=256)
@@ -229,7 +234,7 @@ def _places(g: Correlation, grid: Grid, how: Arrangement) -> Any:
 
 
 def _product(
-    g: Correlation, how: Arrangement, rows: int, sources: Sizes, targets: Sizes,
+    g: Correlation, how: Arrangement, itemsize: int, rows: int, sources: Sizes, targets: Sizes,
     fills: list[Any], places: Any, weights: list[tuple[int, int, int]], lines: list[Any],
 ) -> Product:  # fmt: skip
     """A product.
@@ -242,6 +247,8 @@ def _product(
     """
     runs = [how.runs(of_task) for of_task in lines]
     tasks = [np.array(weights * len(how.slabs), np.intp), np.stack([*_ranges(runs), *_ranges(lines)], axis=1)]
+    depth = max(of_task[0] for of_task in weights)
+    is_direct = how.pixel == targets[3] == 1 and _tiles_fit(runs, lines, depth, VECTOR_BYTES // itemsize)
     return Product(
         how.blocks(rows),
         np.stack([*_ranges(fills), *_ranges([weights] * len(how.slabs))], axis=1),
@@ -251,10 +258,26 @@ def _product(
         np.concatenate(runs),
         np.ascontiguousarray(np.concatenate([how.scaled(of_task, 0) for of_task in lines])[:, [1, 0, 2]]),
         (g.groups, *sources, *targets, how.pixel, how.image),
-        sources[0] * sources[1] + targets[0] // g.groups * targets[1],
+        is_direct,
+        sources[0] * sources[1] + (0 if is_direct else targets[0] // g.groups * targets[1]),
         how.clears(rows),
         bool(sum(of_task[:, 2].sum() for of_task in lines) == targets[2]),
     )
+
+
+def _tiles_fit(runs: list[Any], lines: list[Any], depth: int, lanes: int) -> bool:
+    """Whether tiles that each write a part of a line take less time than those of whole runs and a copy of their results."""
+    of_lines, of_runs = (np.concatenate([table[:, at] for table in tables]) for tables, at in ((lines, 2), (runs, 1)))
+    if not len(of_lines) or of_lines.min() < lanes:
+        return False
+    return bool(_tiles(of_lines, lanes) * depth <= _tiles(of_runs, lanes) * (depth + COPY))
+
+
+def _tiles(sizes: Any, lanes: int) -> float:
+    """Whole tiles that would take as long as those of some lines."""
+    whole, rest = sizes // (2 * lanes), sizes % (2 * lanes)
+    are_half = np.where(rest > lanes, np.where(whole > 0, 0, 2), rest > 0)
+    return float(whole.sum() + ((rest > lanes) & (whole > 0)).sum() + HALF_TILE * are_half.sum())
 
 
 def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int) -> Arrangement:

@@ -29,9 +29,6 @@ PARTS = 4
 PACKED_READ_OFTEN = 2**22
 """Bytes of packed matrices up to which each part reads them from a cache; larger ones are read once by each thread."""
 
-PACKED_SHARED = 2**18
-"""Elements from which on threads share the packing of matrices; fewer are copied before a thread that has slept is awake."""
-
 
 def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Taped]:
     """The calls of a schedule, with a :class:`Taped` one in the place of those that tapes do."""
@@ -71,26 +68,31 @@ class Tape:
         self._machine = tape
         self._lines = lines
         self._like = np.empty(0, self._lines[0].dtype)
-        self._matrices = [line.matrix for line in self._lines if line.matrix is not None]
-        self._packed = sum(matrix.size for matrix in self._matrices)
+        products = [line for line in self._lines if line.matrix is not None]
+        self._panels = [None if line.source is None else tape.panels(*line.source, line.matrix) for line in products]
+        self._matrices = [line.matrix for line, panels in zip(products, self._panels, strict=True) if panels is None]
+        self._packed = sum(line.matrix.size for line in products)
         self._call: tuple[Any, ...] | None = None
         self._width = sum(line.z.size * (1 if line.matrix is None else len(line.matrix)) for line in self._lines)
 
     def memory_needed(self, passing: Sequence[Any], sequences: int) -> int:
-        """Bytes that packed matrices, and a step's rows of *passing* arrays take."""
+        """Bytes that matrices which each run packs, and a step's rows of *passing* arrays take."""
         return sum(map(self._machine.packed_bytes, self._matrices)) + sum(sequences * array.strides[0] for array in passing)
 
     def place(self, memory: Any, passing: Sequence[Any], sequences: int) -> None:
-        """Take *memory* for packed matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
+        """Take *memory* for those matrices and for a step's rows of *passing* arrays, which thus stay in the processor's cache."""
         self._memory, address = memory, memory.ctypes.data
-        packed, blocks = [], []
-        for matrix in self._matrices:
-            packed.append(Rows(address, 0, 0))
-            blocks.append(self._machine.blocks_of(matrix, address))
-            address += self._machine.packed_bytes(matrix)
+        packed, blocks, matrices = [], [], iter(self._matrices)
+        for panels in self._panels:
+            packed.append(Rows(address if panels is None else panels.ctypes.data, 0, 0))
+            if panels is None:
+                matrix = next(matrices)
+                blocks.append(self._machine.blocks_of(matrix, address))
+                address += self._machine.packed_bytes(matrix)
         self._pack: Callable[[], None] | None = None
         if blocks:
-            self._pack = self._machine.pack.bound(self._packed >= PACKED_SHARED, np.concatenate(blocks), self._like)
+            size = sum(matrix.size for matrix in self._matrices)
+            self._pack = self._machine.pack.bound(size >= self._machine.PACKED_SHARED, np.concatenate(blocks), self._like)
         moved = []
         for array in passing:
             moved.append((array.ctypes.data, array.strides[0], address))
@@ -116,7 +118,7 @@ class Tape:
             begin, end: the steps.
             rising: whether they come in the order of time.
         """
-        call = offsets, begin, end, rising, self._parts(offsets)
+        call = offsets, begin, end, rising, self._parts(offsets), threads.max_threads()
         if self._call is None or self._call[0] is not offsets or self._call[1:] != call[1:]:
             self._call, self._repeated = call, self._bound(self._tape, *call)
         self._repeated()
@@ -128,10 +130,17 @@ class Tape:
             count *= PARTS
         return min(count, -(-int(offsets[1] - offsets[0]) // FEWEST))
 
-    def _bound(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool, parts: int) -> Callable[[], None]:
+    def _bound(self, tape: Any, offsets: Any, begin: int, end: int, rising: bool, parts: int, count: int) -> Callable[[], None]:
+        """A call for so many parts, or else with products whose columns so many threads share."""
         size = self._width * int(offsets[end] - offsets[begin])
         is_shared = parts > 1 and size >= thresholds.elements_shared
-        return self._machine.run.bound(is_shared, parts, tape, offsets, begin, end, rising, self._like)
+        product, least = np.zeros(4, np.intp), thresholds.product_row_shared
+        columns = self._machine.multiply_columns.callee(tape, product, self._like)
+        helpers = 0 if parts > 1 else self._machine.helpers_of(count)
+        sharing = columns.code, columns.arguments, helpers, least
+        call = self._machine.run.bound(is_shared, parts, tape, offsets, begin, end, rising, product, sharing, self._like)
+        call.callee = columns  # type: ignore[attr-defined]  # the loop knows its addresses alone
+        return call
 
 
 class Taped(Tape):
@@ -157,7 +166,7 @@ class Taped(Tape):
         if self._by_line is None:
             self._by_line = self._table(self._lines)
         tape = self._by_line[self._ends[number] : self._ends[number + 1]]
-        self._bound(tape, offsets, begin, end, rising, self._parts(offsets))()
+        self._bound(tape, offsets, begin, end, rising, self._parts(offsets), threads.max_threads())()
 
 
 def _entry(line: Line, packed: Iterator[Rows], moved: Sequence[tuple[int, int, int]]) -> list[int]:

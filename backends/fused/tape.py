@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import carray, copy_bytes, jittable, prange
+from ...core.machine.language import carray, copy_bytes, jittable, prange, share
 from ...core.machine.loops import loop
+from ...core.machine.pool import helpers_of as helpers_of
+from ...core.types.context import Context
 from . import opcodes as op
 from .elements import compute
 from .tile import MOST_ROWS, PANEL_BYTES, PANELS, panels_tile, pointer
@@ -22,6 +24,13 @@ AT_ONCE = 4096
 
 PACKED_AT_ONCE = 16
 """Rows of a matrix that are packed together."""
+
+PACKED_SHARED = 2**18
+"""Elements from which on threads share the packing of matrices; fewer are copied before a thread that has slept is awake."""
+
+LINE, FIRST, LAST, BEGIN = range(4)
+"""What is told of a product whose columns threads share: its line of the tape, its first row and the one behind the last, and the step's
+first row."""
 
 FROM, ROW_STRIDE, COLUMN_STRIDE, ROWS, COLUMNS, TO, PANEL_STRIDE = range(7)
 """Columns of a table of blocks: where a part of a matrix is, its strides and size, where it goes in a panel, and how far it is to the
@@ -47,6 +56,20 @@ def blocks_of(matrix: Any, address: int) -> Any:
     return np.array(table, np.intp)
 
 
+def panels(ctx: Context, operand: int, matrix: Any) -> Any:
+    """A packed matrix that seldom changes, an array; None if it is another in each run.
+
+    Args:
+        operand: which of the operator's operands it is.
+    """
+    size = packed_bytes(matrix) // matrix.itemsize
+    return ctx.prepared(operand, matrix, f"panels of steps {matrix.strides}", (size,), matrix.dtype, _fill)
+
+
+def _fill(target: Any, matrix: Any) -> None:
+    pack.run(matrix.size >= PACKED_SHARED, blocks_of(matrix, target.ctypes.data), target[:0])
+
+
 @loop("I2 R1")
 def pack(blocks: Any, like: Any) -> None:
     """Copy matrices to where products read them: panel by panel, each with its rows one after another and filled up with zeros."""
@@ -67,8 +90,10 @@ def pack(blocks: Any, like: Any) -> None:
                     to[row * width + column] = carray(pointer(element, like), 1)[0] if column < known else 0
 
 
-@loop("q I2 I1 q q ? R1", takes_long=True)
-def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool, like: Any) -> None:
+@loop("q I2 I1 q q ? I1 (4) R1", takes_long=True)
+def run(
+    parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool, product: Any, sharing: Any, like: Any
+) -> None:  # fmt: skip
     """Run a tape for the rows of some steps.
 
     Args:
@@ -77,11 +102,29 @@ def run(parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool,
         offsets: first row of each of all steps, and the number of rows.
         begin, end: the steps to run.
         rising: whether they come in the order of time.
+        product: where :func:`multiply_columns` is told of the product.
+        sharing: the address of that function's code and of its arguments, how many helpers there are, and from how many multiplications on
+            they share a product.
         like: an array of the common element type.
     """
     for part in prange(parts):
         low, high = _cut(part, parts, offsets, begin, end), _cut(part + 1, parts, offsets, begin, end)
-        _run(tape, offsets, begin, end, rising, low, high, like)
+        _run(tape, offsets, begin, end, rising, low, high, product, sharing, like)
+
+
+@loop("I2 I1 R1", takes_long=True)
+def multiply_columns(tape: Any, product: Any, like: Any) -> None:
+    """Run a product of a tape; threads share the columns.
+
+    Args:
+        tape: the operations.
+        product: tells which, and for what rows.
+        like: an array of the common element type.
+    """
+    line, first, last = product[LINE], product[FIRST], product[LAST]
+    size, group = tape[line, op.SIZE], _columns_at_once(last - first, like)
+    for number in prange((size + group - 1) // group):
+        _multiply(tape, line, first, last, product[BEGIN], number * group, min((number + 1) * group, size), like)
 
 
 @jittable
@@ -101,7 +144,10 @@ def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
 
 
 @jittable
-def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, like: Any) -> None:
+def _run(
+    tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, product: Any, sharing: Any, like: Any
+) -> None:  # fmt: skip
+    code, arguments, helpers, least = sharing
     largest = 1
     for line in range(len(tape)):
         largest = max(largest, tape[line, op.SIZE])
@@ -118,7 +164,12 @@ def _run(tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, 
                 for line in range(start, stop):
                     _operate(tape, line, row, min(at_once, last - row), time, offsets, like)
             if stop < len(tape):
-                _multiply(tape, stop, first, last, offsets[time], like)
+                size = tape[stop, op.SIZE]
+                if helpers > 0 and (last - first) * size * tape[stop, op.DEPTH] >= least:
+                    product[LINE], product[FIRST], product[LAST], product[BEGIN] = stop, first, last, offsets[time]
+                    share(code, arguments, helpers)
+                else:
+                    _multiply(tape, stop, first, last, offsets[time], 0, size, like)
             start = stop + 1
 
 
@@ -148,7 +199,13 @@ def _operate(tape: Any, line: int, row: int, rows: int, time: int, offsets: Any,
 
 
 @jittable
-def _multiply(tape: Any, line: int, first: int, last: int, begin: int, like: Any) -> None:
+def _columns_at_once(rows: int, like: Any) -> int:
+    """Columns of the panels that so many rows, or the first block of them, are multiplied by at once."""
+    return PANELS[rows // ((rows + MOST_ROWS - 1) // MOST_ROWS) - 1] * (PANEL_BYTES // like.itemsize)
+
+
+@jittable
+def _multiply(tape: Any, line: int, first: int, last: int, begin: int, begin_column: int, end_column: int, like: Any) -> None:
     """Run a product for rows: as many at a time as there are registers for, and some panels of the packed matrix after the others."""
     x = tape[line, op.X] + (first - tape[line, op.X_PASSES] * begin) * tape[line, op.X_STRIDE]
     z = tape[line, op.Z] + (first - tape[line, op.Z_PASSES] * begin) * tape[line, op.Z_STRIDE]
@@ -157,9 +214,9 @@ def _multiply(tape: Any, line: int, first: int, last: int, begin: int, like: Any
     adds, size, depth = tape[line, op.TERM] != 0, tape[line, op.SIZE], tape[line, op.DEPTH]
     width, panel_step = PANEL_BYTES // like.itemsize, depth * PANEL_BYTES
     blocks = (last - first + MOST_ROWS - 1) // MOST_ROWS
-    group = PANELS[(last - first) // blocks - 1] * width
-    for begin_of_group in range(0, size, group):
-        end_of_group = min(begin_of_group + group, size)
+    group = _columns_at_once(last - first, like)
+    for begin_of_group in range(begin_column, end_column, group):
+        end_of_group = min(begin_of_group + group, end_column)
         for block in range(blocks):
             start, stop = (last - first) * block // blocks, (last - first) * (block + 1) // blocks
             most = PANELS[stop - start - 1]

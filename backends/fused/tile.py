@@ -68,15 +68,18 @@ def panels_tile(
 
 @lowered_in("tile_code")
 def gathered_tile(
-    is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, like: Any
+    is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, bias: int, rectify: bool,
+    like: Any,
 ) -> None:  # fmt: skip
-    """Multiply rows by a panel whose rows are scattered.
+    """Multiply rows by a panel whose rows are scattered, and finish the result while it is in registers.
 
     Args:
         is_half: whether the panel is half as wide as others, one vector.
         rows, a, a_stride, depth, c, c_stride, like: as for :func:`tile`; elements of a row lie side by side.
         b: an address.
         places: address of a table that tells for each row of the panel how many bytes behind *b* it lies.
+        bias: address of a number for each row that is added to it; 0 for none.
+        rectify: whether negative results then become zero.
     """
 
 

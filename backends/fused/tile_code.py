@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Any
@@ -38,6 +38,9 @@ def _prefetch(builder: Any, address: Any, is_written: bool) -> None:
     stays, is_data = number(3), number(1)
     builder.call(function, [builder.inttoptr(address, byte), number(int(is_written)), stays, is_data])
 
+
+AHEAD = 32 * PANEL_BYTES
+"""Bytes of a single panel by which it is fetched into the cache ahead; of several, processors do so themselves."""
 
 Finish = Callable[[list[list[Any]], list[list[Any]], list[Any]], None]
 
@@ -97,7 +100,15 @@ class Code:
                     _prefetch(builder, place, is_written=False)
             sums = [[self.zeros] * vectors for _ in range(count)]
             totals = self.products(
-                a, a_stride, self.itemsize, lambda row: self.place(b, row, PANEL_BYTES), places, depth, sums, [None] * vectors
+                a,
+                a_stride,
+                self.itemsize,
+                lambda row: self.place(b, row, PANEL_BYTES),
+                places,
+                depth,
+                sums,
+                [None] * vectors,
+                [self.number(AHEAD)] if of_count == 1 else [],
             )
             are_all = builder.icmp_signed("==", columns, self.number(vectors * self.lanes))
             with builder.if_else(are_all) as (whole, part):
@@ -128,13 +139,15 @@ class Code:
 
     def products(
         self, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], places: list[Any], depth: Any, sums: list[list[Any]],
-        known: list[Any],
+        known: list[Any], ahead: Sequence[Any] = (),
     ) -> list[list[Any]]:  # fmt: skip
         """Variables for sums of rows times vectors, which lie *places* behind an address that *line* tells, beginning with *sums*."""
         starts = [self.place(a, row, a_stride) for row in range(len(sums))]
         totals = [[self._variable(value) for value in of_row] for of_row in sums]
         with cgutils.for_range(self.builder, depth) as loop:
             first = line(loop.index)
+            for place in ahead:
+                _prefetch(self.builder, self.builder.add(first, place), is_written=False)
             parts = [self.load(self.place(first, 1, place), flags) for place, flags in zip(places, known, strict=True)]
             for start, of_row in zip(starts, totals, strict=True):
                 many = self.spread(self.place(start, loop.index, a_step))
@@ -147,6 +160,22 @@ class Code:
         for of_row, of_terms in zip(totals, terms, strict=True):
             for total, place, flags in zip(of_row, of_terms, known, strict=True):
                 self.builder.store(self.builder.fadd(self.builder.load(total), self.load(place, flags)), total)
+
+    def add_to_rows(self, totals: list[list[Any]], numbers: Any) -> None:
+        """Add a number for each row, which lie in memory, to variables."""
+        for row, of_row in enumerate(totals):
+            number = self.spread(self.place(numbers, row, self.itemsize))
+            for total in of_row:
+                self.builder.store(self.builder.fadd(self.builder.load(total), number), total)
+
+    def rectify(self, totals: list[list[Any]]) -> None:
+        """Put zeros in place of what is negative in variables."""
+        for total in (total for of_row in totals for total in of_row):
+            self.builder.store(self.at_least(self.zeros, self.builder.load(total)), total)
+
+    def is_there(self, address: Any) -> Any:
+        """Whether an address is not 0."""
+        return self.builder.icmp_signed("!=", address, self.number(0))
 
     def store_all(self, totals: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
         """Write variables to memory."""
@@ -293,15 +322,22 @@ def written(write: Callable[..., None]) -> Any:
 
 @written
 def gathered_tile(
-    code: Code, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any
+    code: Code, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, bias: Any,
+    rectify: Any,
 ) -> None:  # fmt: skip
     def line(number: Any) -> Any:
         return code.builder.add(b, code.entry(places, number))
 
+    def finish(totals: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
+        with code.builder.if_then(code.is_there(bias)):
+            code.add_to_rows(totals, bias)
+        with code.builder.if_then(rectify):
+            code.rectify(totals)
+
     with code.builder.if_else(is_half) as (half, whole):
         for vectors, block in ((1, half), (2, whole)):
             with block:
-                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors)
+                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors, finish=finish)
 
 
 @written
@@ -338,17 +374,13 @@ def finished_tile(
     def finish(totals: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
         with builder.if_then(is_sum):
             code.add_all(totals, ends, known)
-        with builder.if_then(builder.icmp_signed("!=", bias, code.number(0))), builder.if_else(of_rows) as (by_row, by_column):
+        with builder.if_then(code.is_there(bias)), builder.if_else(of_rows) as (by_row, by_column):
             with by_row:
-                for row, of_row in enumerate(totals):
-                    number = code.spread(code.place(bias, row, code.itemsize))
-                    for total in of_row:
-                        builder.store(builder.fadd(builder.load(total), number), total)
+                code.add_to_rows(totals, bias)
             with by_column:
                 code.add_all(totals, [[code.place(bias, part, VECTOR_BYTES) for part in range(len(known))]] * len(totals), known)
         with builder.if_then(rectify):
-            for total in (total for of_row in totals for total in of_row):
-                builder.store(code.at_least(code.zeros, builder.load(total)), total)
+            code.rectify(totals)
 
     def multiply(vectors: int, known: Any) -> None:
         code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, columns=known, finish=finish)

@@ -9,11 +9,13 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from .language import carray, copy_bytes, overload_for, prange, slot
+from .language import carray, copy_bytes, overload_for, prange, share, slot
+from .pool import PIECES
 
 _number: Any = types.ExternalFunction("cntk_number", types.int32())
 _count: Any = types.ExternalFunction("cntk_count", types.int32())
 _slot: Any = types.ExternalFunction("cntk_slot", types.int32())
+_share: Any = types.ExternalFunction("cntk_share", types.void(types.voidptr, types.voidptr, types.int32, types.int32))
 _copy: Any = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voidptr, types.uintp))
 
 
@@ -48,6 +50,14 @@ def _prange(turns: Any) -> Callable[..., Any]:
 @overload_for(slot)
 def _slot_of_thread() -> Callable[..., Any]:
     return lambda: _slot()
+
+
+@overload_for(share)
+def _share_call(code: Any, arguments: Any, helpers: Any) -> Callable[..., Any]:
+    def call(code, arguments, helpers):  # type: ignore[no-untyped-def]
+        _share(code, arguments, (helpers + 1) * PIECES, helpers)
+
+    return call
 
 
 @overload_for(carray)

@@ -103,6 +103,16 @@ def slot() -> int:
     return 0
 
 
+def share(code: int, arguments: int, helpers: int) -> None:
+    """Have threads help with a loop, from one that runs on one thread; in compiled code only.
+
+    Args:
+        code, arguments: what :meth:`~cntk.core.machine.loops.Loop.callee` tells of the loop.
+        helpers: at most so many.
+    """
+    raise NotImplementedError("share is called from compiled code only")
+
+
 def carray(pointer: Any, size: int) -> Any:
     """The flat array of *size* elements at an address; in compiled code only."""
     raise NotImplementedError("carray is called from compiled code only")

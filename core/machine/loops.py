@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -29,6 +29,19 @@ FAILED = b"\1"
 
 UNLIMITED = 1 << 30
 """Threads that are more than there are."""
+
+
+class Callee(NamedTuple):
+    """A loop that another one calls.
+
+    Attributes:
+        code, arguments: addresses of its machine code, and of its arguments.
+        row: where these lie, which has to live as long as it is called.
+    """
+
+    code: int
+    arguments: int
+    row: Any
 
 
 class Loop:
@@ -88,6 +101,13 @@ class Loop:
                 raise self._failure()
 
         return call
+
+    def callee(self, *arguments: Any) -> Callee:
+        """What another loop needs to :func:`~cntk.core.machine.language.share` this one, with these arguments, again and again."""
+        code = self._for(arguments)
+        if isinstance(code, Converted):
+            raise TypeError(f"loop '{self.function.__qualname__}' is called by another, and takes arguments as it was compiled for alone")
+        return code.callee(arguments)
 
     def kinds(self, is_double: bool) -> list[str]:
         """The kinds of arguments that the loop is compiled for in advance.
@@ -188,6 +208,11 @@ class _Compiled:
                 raise failure()
 
         return call
+
+    def callee(self, arguments: Sequence[Any]) -> Callee:
+        """What calls it from another loop with these arguments."""
+        row = self._row(arguments)
+        return Callee(self._address, ctypes.addressof(row), row)
 
     def _row(self, arguments: Sequence[Any]) -> Any:
         """The arguments in memory, as the machine code finds them."""

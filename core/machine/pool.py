@@ -50,6 +50,16 @@ nothing is shared."""
 ALONE = {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
 """Such functions."""
 
+SHARE = "cntk_share"
+"""What machine code calls the function that shares a call."""
+
+_CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+NOT_SHARED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)(
+    lambda call, argument, *_: _CALL(call)(argument)
+)
+"""What it is where nothing is shared."""
+
 SYSTEM = (
     "pthread_cond_broadcast",
     "pthread_cond_init",
@@ -337,7 +347,7 @@ class Pool:
     Attributes:
         functions: addresses of what compiled code calls: ``number`` and ``count`` tell which piece the calling thread does, and of how
             many, 0 and 1 outside shared calls; ``slot`` its own number, 0 for the caller; ``is_inside`` whether it does one;
-            ``share_in_turn(call, argument, pieces, helpers)`` shares a call when no other is shared any more.
+            ``share(call, argument, pieces, helpers)`` shares a call unless another is shared, ``share_in_turn`` when none is any more.
         turn: what a caller holds whose call is shared, a mutex.
         helpers: the number of threads.
     """
@@ -347,7 +357,7 @@ class Pool:
         for name in SYSTEM:
             llvm.add_symbol(name, ctypes.cast(getattr(system, name), ctypes.c_void_p).value)
         self._engine = assembly.assembled(CODE.format(**_way_of_looking()))
-        called = "number", "count", "slot", "is_inside", "share_in_turn"
+        called = "number", "count", "slot", "is_inside", "share", "share_in_turn"
         self.functions = {name: self._engine.get_function_address(name) for name in called}
         self.turn = self._engine.get_global_value_address("turn")
         self.helpers = ctypes.c_int32.from_address(self._engine.get_global_value_address("started"))
@@ -421,6 +431,11 @@ def _started_once() -> int | None:
     return os.getpid()
 
 
+def helpers_of(threads: int) -> int:
+    """How many threads may help another one where so many are to share a call."""
+    return min(threads - 1, pool().helpers.value) if threads > 1 and threads_available() else 0
+
+
 def why_alone() -> str:
     """Why loops run on one thread."""
     if max_threads() == 1:
@@ -449,10 +464,10 @@ def _shares_work() -> bool:
 
 @lru_cache(maxsize=1)
 def places() -> dict[str, int]:
-    """The addresses of the functions that tell loops which of their iterations to do."""
+    """The addresses of the functions of threads that loops call."""
     if not _lacking():
-        return {name: pool().functions[name.removeprefix("cntk_")] for name in PLACES}
-    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in ALONE.items()}
+        return {name: pool().functions[name.removeprefix("cntk_")] for name in (*PLACES, SHARE)}
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in {**ALONE, SHARE: NOT_SHARED}.items()}
 
 
 def _way_of_looking() -> dict[str, Any]:

@@ -280,7 +280,7 @@ class Binding:
             context: Context = RecordableContext(self._buffers, *arguments)
         else:
             context = Context(*arguments)
-        if self.program.prepared is not None and instruction.loop is None:
+        if self.program.prepared is not None:
             context.prepare = self.program.prepared.of(self.program, instruction)
         self._tell_layouts(context, instruction)
         return context

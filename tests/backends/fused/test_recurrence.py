@@ -143,6 +143,44 @@ def test_numbers_do_not_depend_on_threads_or_company(dtype: Any) -> None:
     np.testing.assert_array_equal(np.concatenate(together), np.concatenate(back))
 
 
+@pytest.mark.parametrize("lengths", [(9,), (7, 3), (5, 4, 4, 1)])
+def test_threads_share_the_products_of_few_sequences(lengths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = C.sequence.input_variable(5)
+    f, data = Recurrence(LSTM(70))(x), {x: sequences(5, lengths=lengths)}
+    found = []
+    for number, least in ((1, 0), (3, 0), (3, NEVER)):
+        threads.set_max_threads(number)
+        monkeypatch.setattr(thresholds, "product_row_shared", least)
+        found.append(f.eval(data))
+        f = f.clone("share")
+        x = f.arguments[0]
+        data = {x: next(iter(data.values()))}
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_evaluation_packs_matrices_once_and_training_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = pytest.importorskip("cntk.backends.fused.tape")
+    packed: list[Any] = []
+    monkeypatch.setattr(tape, "blocks_of", lambda matrix, address, made=tape.blocks_of: packed.append(matrix) or made(matrix, address))
+    x = C.sequence.input_variable(5)
+    f = Recurrence(RNNStep(6))(x)
+    for lengths in (LENGTHS, LENGTHS, (3, 2)):
+        f.eval({x: sequences(5, lengths=lengths)})
+    assert len(packed) == 1
+    one = next(p for p in f.parameters if p.shape == (6, 6))
+    before = f.eval({x: sequences(5)})
+    one.value = 2 * one.value
+    after = f.eval({x: sequences(5)})
+    assert len(packed) == 2
+    assert not np.array_equal(before[0], after[0])
+    anew = f.clone("share")
+    np.testing.assert_array_equal(after[0], anew.eval({anew.arguments[0]: sequences(5)})[0])
+    f.grad({x: sequences(5)}, wrt=[one])
+    assert len(packed) > 3
+
+
 def test_repeated_calls_follow_threads_and_parameters() -> None:
     x = C.sequence.input_variable(3)
     h = Recurrence(LSTM(37))(x)

@@ -16,6 +16,9 @@ tape = pytest.importorskip("cntk.backends.fused.tape")
 BOUND = 2.0
 """Units in the last place of 1, times the value, by which results may differ from the true ones."""
 
+ALONE = np.zeros(4, np.intp), (0, 0, 0, 0)
+"""Arguments of a tape whose products nobody shares."""
+
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 
 
@@ -23,7 +26,7 @@ def computed(kind: int, x: Any) -> Any:
     """What an operation makes of numbers."""
     found = np.empty_like(x)
     table = np.array([[kind, len(x), 0, 0, found.ctypes.data, 0, 0, x.ctypes.data, *[0] * 8]], np.intp)
-    tape.run(0, 1, table, np.array([0, 1]), 0, 1, True, x)
+    tape.run(0, 1, table, np.array([0, 1]), 0, 1, True, *ALONE, x)
     return found
 
 
@@ -59,7 +62,7 @@ def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
         like = np.empty(0, dtype)
         tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
         line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, *[0] * 5]
-        tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
+        tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, *ALONE, like)
         np.testing.assert_allclose(c[:m, :n], a.astype(float) @ b.astype(float), rtol=0, atol=100 * np.finfo(dtype).eps)
         np.testing.assert_array_equal(c[m], untouched[m])
         np.testing.assert_array_equal(c[:, n:], untouched[:, n:])
@@ -75,7 +78,7 @@ def test_a_term_is_added_to_a_product_at_the_end(dtype: Any) -> None:
         tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
         for z, added in ((plain, [0, 0, 0]), (c, [term.ctypes.data, term.strides[0], 0])):
             line = [op.PRODUCT, n, 0, k, z.ctypes.data, z.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, 0, 0, *added]
-            tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
+            tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, *ALONE, like)
         np.testing.assert_array_equal(c[:, :n], plain + term[:, :n])
         np.testing.assert_array_equal(c[:, n:], 0)
 
@@ -90,7 +93,7 @@ def test_a_row_is_the_same_beside_others(dtype: Any) -> None:
     for m in range(1, 20):
         c = np.zeros((m, 150), dtype)
         line = [op.PRODUCT, 150, 0, 40, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, *[0] * 5]
-        tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, like)
+        tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, *ALONE, like)
         found.append(c)
     for c in found:
         np.testing.assert_array_equal(c, found[-1][: len(c)])

@@ -22,7 +22,8 @@ from cntk.core.common import threads
 from cntk.core.common.thresholds import thresholds
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
-prange = pytest.importorskip("cntk.core.machine.language").prange
+language = pytest.importorskip("cntk.core.machine.language")
+prange, share, slot = language.prange, language.share, language.slot
 loops = pytest.importorskip("cntk.core.machine.loops")
 pool = pytest.importorskip("cntk.core.machine.pool")
 pytestmark = pytest.mark.usefixtures("three_threads")
@@ -52,6 +53,29 @@ def counted(loop: Any, size: int) -> Any:
 def test_every_element_is_gone_through_once(count: Any, size: int, number: int) -> None:
     threads.set_max_threads(number)
     assert (counted(count, size) == 1).all()
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 2])
+def test_a_loop_has_another_one_shared(helpers: int) -> None:
+    turns = 50
+
+    @loops.Loop
+    def add_one(counts: Any, slots: Any) -> None:
+        for i in prange(len(counts)):
+            counts[i] += 1
+            slots[i] = slot()
+
+    @loops.Loop
+    def repeat(code: int, arguments: int, helpers: int, times: int) -> None:
+        for _ in range(times):
+            share(code, arguments, helpers)
+
+    counts, slots = np.zeros(1000, np.int64), np.full(1000, -1)
+    callee = add_one.callee(counts, slots)
+    repeat.run(False, callee.code, callee.arguments, min(helpers, pool.helpers_of(3)), turns)
+    assert (counts == turns).all()
+    assert slots.min() >= 0
+    assert slots.max() <= helpers
 
 
 def test_many_callers_at_once(count: Any) -> None:
@@ -159,8 +183,13 @@ def test_places_of_loops_that_nothing_shares(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pool.assembly, "why_not", lambda: "LLVM 15 is older than 17")
     assert pool._lacking.__wrapped__() == "LLVM 15 is older than 17"
     monkeypatch.setattr(pool, "_lacking", lambda: "LLVM 15 is older than 17")
-    functions = {name: ctypes.CFUNCTYPE(ctypes.c_int32)(address) for name, address in pool.places.__wrapped__().items()}
+    addresses = pool.places.__wrapped__()
+    share = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)(addresses.pop(pool.SHARE))
+    functions = {name: ctypes.CFUNCTYPE(ctypes.c_int32)(address) for name, address in addresses.items()}
     assert {name: function() for name, function in functions.items()} == pool.PLACES
+    seen: list[int] = []
+    share(ctypes.cast(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append), ctypes.c_void_p), 7, 8, 1)
+    assert seen == [7]
     assert pool.why_alone() == "LLVM 15 is older than 17"
     assert pool._started_once.__wrapped__() is None
 
