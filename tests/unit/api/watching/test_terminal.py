@@ -82,7 +82,8 @@ def test_a_terminal_is_drawn_again_until_it_is_interrupted(tmp_path: Path, has_r
     write(tmp_path, [1.0, 2.0])
     hidden = "" if has_rich else "sys.modules['rich.live'] = None"
     arguments = ["watch", str(tmp_path), "--seconds", "0.1", "--width", "40"]
-    program = f"import sys\n{hidden}\nfrom cntk.cli import main\nsys.exit(main({arguments!r}))"
+    heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"  # shells have what they start behind ignore it
+    program = f"import sys\n{heard}\n{hidden}\nfrom cntk.cli import main\nsys.exit(main({arguments!r}))"
     ours, theirs = os.openpty()
     with subprocess.Popen([sys.executable, "-c", program], stdout=theirs, stdin=theirs) as process:
         os.close(theirs)
