@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Any
 
@@ -55,7 +54,6 @@ class Code:
         self.vector = ir.VectorType(self.scalar, self.lanes)
         self.word = context.get_value_type(types.intp)
         self.zeros = ir.Constant(self.vector, None)
-        self.alternate = self._flags([lane % 2 == 0 for lane in range(self.lanes)])
         self._suffix = f"v{self.lanes}f{8 * self.itemsize}"
 
     def multiply(
@@ -246,13 +244,17 @@ class Code:
     def load(self, address: Any, known: Any = None) -> Any:
         """A vector from memory, or those elements that flags name, with zeros in place of others."""
         if known is None:
-            return self.builder.load(self._as_pointer(address, self.vector), align=self.itemsize)
+            return self.load_of(self.vector, address)
         return self._masked("load", self.vector, [address], known, [self.zeros])
 
+    def load_of(self, kind: Any, address: Any) -> Any:
+        """A number or a vector from memory."""
+        return self.builder.load(self._as_pointer(address, kind), align=self.itemsize)
+
     def store(self, value: Any, address: Any, known: Any = None) -> None:
-        """Write a vector to memory, or those elements that flags name."""
+        """Write a number or a vector to memory, or those elements of one that flags name."""
         if known is None:
-            self.builder.store(value, self._as_pointer(address, self.vector), align=self.itemsize)
+            self.builder.store(value, self._as_pointer(address, value.type), align=self.itemsize)
         else:
             self._masked("store", ir.VoidType(), [value, address], known, [])
 
@@ -285,7 +287,7 @@ class Code:
 
     def spread(self, address: Any) -> Any:
         """A vector of the same number everywhere."""
-        return self._repeated(self.builder.load(self._as_pointer(address, self.scalar)))
+        return self._repeated(self.load_of(self.scalar, address))
 
     def _repeated(self, one: Any) -> Any:
         vector, number = ir.VectorType(one.type, self.lanes), ir.IntType(32)
@@ -431,29 +433,47 @@ def turn(code: Code, source: Any, stride: Any, target: Any) -> None:
 
 @written
 def take_alternate(code: Code, target: Any, source: Any, size: Any) -> None:
-    with _by_vectors(code, source, size) as (at, left, begin, span):
-        lower, upper = (code.load(code.place(begin, part, VECTOR_BYTES), code.before(span, part)) for part in range(2))
-        value = code.picked(lower, upper, list(range(0, 2 * code.lanes, 2)))
-        code.store(value, code.place(target, at, code.itemsize), code.before(left))
+    for at, begin in _by_vectors(code, source, size):
+        value = code.picked(*_spread(code, begin), [*range(0, code.lanes, 2), *range(code.lanes + 1, 2 * code.lanes, 2)])
+        code.store(value, code.place(target, at, code.itemsize))
+    for at in _singly(code, size):
+        code.store(code.load_of(code.scalar, code.place(source, at, 2 * code.itemsize)), code.place(target, at, code.itemsize))
 
 
 @written
 def put_alternate(code: Code, target: Any, source: Any, size: Any) -> None:
-    with _by_vectors(code, target, size) as (at, left, begin, span):
-        value = code.load(code.place(source, at, code.itemsize), code.before(left))
-        for part in range(2):
-            lanes = [(part * code.lanes + lane) // 2 for lane in range(code.lanes)]
-            known = code.builder.and_(code.alternate, code.before(span, part))
-            code.store(code.picked(value, value, lanes), code.place(begin, part, VECTOR_BYTES), known)
+    for at, begin in _by_vectors(code, target, size):
+        value, lanes = code.load(code.place(source, at, code.itemsize)), range(code.lanes)
+        for part, there in enumerate(_spread(code, begin)):
+            picks = [code.lanes + (part * code.lanes + lane) // 2 if lane % 2 == part else lane for lane in lanes]
+            code.store(code.picked(there, value, picks), code.place(begin, part, (code.lanes - 1) * code.itemsize))
+    for at in _singly(code, size):
+        code.store(code.load_of(code.scalar, code.place(source, at, code.itemsize)), code.place(target, at, 2 * code.itemsize))
 
 
-@contextmanager
-def _by_vectors(code: Code, spread: Any, size: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """A loop over vectors of elements, which lie in *spread* two apart: the first one's number, how many are left, where the first one
-    lies, and how many elements they take there."""
-    with cgutils.for_range_slice(code.builder, code.number(0), size, code.number(code.lanes)) as (at, _):
-        left = code.builder.sub(size, at)
-        yield at, left, code.place(spread, at, 2 * code.itemsize), code.builder.sub(code.times(left, 2), code.number(1))
+def _by_vectors(code: Code, spread: Any, size: Any) -> Iterator[tuple[Any, Any]]:
+    """A loop over vectors of elements, which lie in *spread* two apart, if there are enough: the first one's number, and where it lies.
+
+    The last vector ends with the elements: processors of AMD's take long to store parts of vectors.
+    """
+    lanes = code.number(code.lanes)
+    last = code.builder.sub(size, lanes)
+    enough = code.builder.icmp_signed(">=", last, code.number(0))
+    with code.builder.if_then(enough), cgutils.for_range_slice(code.builder, code.number(0), size, lanes) as (at, _):
+        first = code.builder.select(code.builder.icmp_signed("<", at, last), at, last)
+        yield first, code.place(spread, first, 2 * code.itemsize)
+
+
+def _singly(code: Code, size: Any) -> Iterator[Any]:
+    """A loop over elements of which there are not enough for a vector."""
+    few = code.builder.icmp_signed("<", size, code.number(code.lanes))
+    with code.builder.if_then(few), cgutils.for_range(code.builder, size) as loop:
+        yield loop.index
+
+
+def _spread(code: Code, begin: Any) -> tuple[Any, Any]:
+    """Two vectors from an address on: the even lanes of the first, and the odd ones of the second, are every second element."""
+    return code.load(begin), code.load(code.place(begin, 1, (code.lanes - 1) * code.itemsize))
 
 
 pointer: Any = intrinsic(_pointer)

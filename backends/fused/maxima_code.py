@@ -1,0 +1,65 @@
+"""LLVM code of maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any
+
+from numba.core import cgutils
+
+from .tile_code import Code, written
+
+FREQUENT = 2, 3
+"""Numbers of elements that have code of their own."""
+
+Tap = Callable[[Any], Any]
+
+
+@written
+def greatest(code: Code, to: Any, source: Any, taps: Any, step: Any, size: Any) -> None:
+    builder = code.builder
+    is_frequent = builder.or_(*(builder.icmp_signed("==", taps, code.number(count)) for count in FREQUENT))
+    with builder.if_else(is_frequent) as (frequent, other):
+        with frequent:
+            for count in code.cases(taps, FREQUENT):
+                _write(
+                    code, to, source, step, size, lambda tap, count=count: _greatest_of(builder, [tap(number) for number in range(count)])
+                )
+        with other:
+            _write(code, to, source, step, size, lambda tap: _greatest_of_many(code, taps, tap))
+
+
+def _write(code: Code, to: Any, source: Any, step: Any, size: Any, result: Callable[[Tap], Any]) -> None:
+    """Write a line, given what makes a number or a vector of it of functions that load what it is the greatest of."""
+    builder, lanes = code.builder, code.number(code.lanes)
+
+    def write(at: Any, of: Any) -> None:
+        begin = code.place(source, at, code.itemsize)
+        code.store(result(lambda number: code.load_of(of, code.place(begin, number, step))), code.place(to, at, code.itemsize))
+
+    last = builder.sub(size, lanes)
+    with builder.if_else(builder.icmp_signed("<", last, code.number(0))) as (short, long):
+        with short, cgutils.for_range(builder, size) as loop:
+            write(loop.index, code.scalar)
+        with long:
+            with cgutils.for_range_slice(builder, code.number(0), last, lanes) as (at, _):
+                write(at, code.vector)
+            write(last, code.vector)  # it ends with the line, and may begin before the one ahead ends
+
+
+def _greatest_of_many(code: Code, taps: Any, tap: Tap) -> Any:
+    best = cgutils.alloca_once_value(code.builder, tap(0))
+    with cgutils.for_range(code.builder, taps, start=code.number(1)) as loop:
+        code.builder.store(_greatest_of(code.builder, [code.builder.load(best), tap(loop.index)]), best)
+    return code.builder.load(best)
+
+
+def _greatest_of(builder: Any, values: Iterable[Any]) -> Any:
+    """The greatest of some values; NaN is greater than anything."""
+    return reduce(lambda one, other: _greater(builder, one, other), values)
+
+
+def _greater(builder: Any, one: Any, other: Any) -> Any:
+    greater = builder.select(builder.fcmp_ordered(">", other, one), other, one)
+    return builder.select(builder.fcmp_unordered("uno", other, other), other, greater)
