@@ -98,16 +98,9 @@ class Code:
                     _prefetch(builder, place, is_written=False)
             sums = [[self.zeros] * vectors for _ in range(count)]
             totals = self.products(
-                a,
-                a_stride,
-                self.itemsize,
-                lambda row: self.place(b, row, PANEL_BYTES),
-                places,
-                depth,
-                sums,
-                [None] * vectors,
+                a, a_stride, self.itemsize, lambda row: self.place(b, row, PANEL_BYTES), places, depth, sums, [None] * vectors,
                 [self.number(AHEAD)] if of_count == 1 else [],
-            )
+            )  # fmt: skip
             are_all = builder.icmp_signed("==", columns, self.number(vectors * self.lanes))
             with builder.if_else(are_all) as (whole, part):
                 for is_whole, block in ((True, whole), (False, part)):
@@ -139,7 +132,10 @@ class Code:
         self, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], places: list[Any], depth: Any, sums: list[list[Any]],
         known: list[Any], ahead: Sequence[Any] = (),
     ) -> list[list[Any]]:  # fmt: skip
-        """Variables for sums of rows times vectors, which lie *places* behind an address that *line* tells, beginning with *sums*."""
+        """Variables for sums of rows times vectors, which lie *places* behind an address that *line* tells, beginning with *sums*.
+
+        What lies *ahead* of that address is fetched into the cache.
+        """
         starts = [self.place(a, row, a_stride) for row in range(len(sums))]
         totals = [[self._variable(value) for value in of_row] for of_row in sums]
         with cgutils.for_range(self.builder, depth) as loop:
