@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.machine.language import jittable, prange
+from ...core.machine.language import jittable, prange, slot
 from ...core.machine.loops import loop
 from . import opcodes as op
 from .chain_elements import compute_any
 
 
-@loop("q q (4) (2) (2) I2 R1", takes_long=True)
-def run(shares: int, parts: int, extents: tuple[int, ...], lines: tuple[int, int], groups: tuple[int, int], tape: Any, like: Any) -> None:
+@loop("q (4) (2) (2) I2 R1", takes_long=True)
+def run(parts: int, extents: tuple[int, ...], lines: tuple[int, int], groups: tuple[int, int], tape: Any, like: Any) -> None:
     """Run a tape.
 
     Args:
-        shares: the number of shares for threads, each with memory of its own.
         parts: how many parts the groups are divided into.
         extents: how many rows there are along each of three axes, and how many rows of the last one are a group.
         lines: the operations to run: the first, and the one behind the last.
@@ -29,14 +28,14 @@ def run(shares: int, parts: int, extents: tuple[int, ...], lines: tuple[int, int
     """
     chunks = (extents[2] + extents[3] - 1) // extents[3]
     total = extents[0] * extents[1] * chunks
-    for share in prange(shares):
-        for part in range(parts * share // shares, parts * (share + 1) // shares):
-            for group in range(max(total * part // parts, groups[0]), min(total * (part + 1) // parts, groups[1])):
-                row = group % chunks * extents[3]
-                rows = min(extents[3], extents[2] - row)
-                middle, outer = group // chunks % extents[1], group // chunks // extents[1]
-                for line in range(lines[0], lines[1]):
-                    _operate(tape, line, (outer, middle, row, share, part), rows, like)
+    thread = slot()
+    for part in prange(parts):
+        for group in range(max(total * part // parts, groups[0]), min(total * (part + 1) // parts, groups[1])):
+            row = group % chunks * extents[3]
+            rows = min(extents[3], extents[2] - row)
+            middle, outer = group // chunks % extents[1], group // chunks // extents[1]
+            for line in range(lines[0], lines[1]):
+                _operate(tape, line, (outer, middle, row, thread, part), rows, like)
 
 
 @jittable
@@ -52,7 +51,7 @@ def _operate(tape: Any, line: int, at: Any, rows: int, like: Any) -> None:
 
 @jittable
 def _address(tape: Any, line: int, begin: int, at: Any) -> int:
-    outer, middle, row, share, part = at
+    outer, middle, row, thread, part = at
     address = tape[line, begin + op.PLACE] + outer * tape[line, begin + op.OUTER] + middle * tape[line, begin + op.MIDDLE]
-    address += row * tape[line, begin + op.ROW] + share * tape[line, begin + op.SHARE] + part * tape[line, begin + op.PART]
+    address += row * tape[line, begin + op.ROW] + thread * tape[line, begin + op.THREAD] + part * tape[line, begin + op.PART]
     return address

@@ -139,8 +139,8 @@ class Taped:
         outer, middle, rows, at_once = self._extents
         self.groups = outer * middle * -(-rows // at_once)
         self._parts = recipe.parts(self.groups)
-        self._most_shares = min(self._parts, max(threads.max_threads(), threads.processors()))
-        nbytes = self._most_shares * recipe.share_bytes
+        self._most_threads = min(self._parts, max(threads.max_threads(), threads.processors()))
+        nbytes = self._most_threads * recipe.thread_bytes
         memory = self._context.scratch("chain", (nbytes + self._parts * recipe.sum_bytes,), np.uint8)
         self._sums = memory[nbytes:].view(recipe.numbers.dtype).reshape(self._parts, -1)
         self._totals = [
@@ -159,9 +159,9 @@ class Taped:
         if self._attributes and self._attributes != self.plan.attributes():
             self._prepare()
         self._begin()
-        shares = min(self._most_shares, threads.max_threads())
-        self._machine.run(
-            self._size, shares, self._parts, self._extents, (0, len(self._tape)), (0, self.groups), self._tape, self._like
+        shared, lines = self._size >= thresholds.elements_shared, (0, len(self._tape))
+        self._machine.run.run(
+            shared, self._parts, self._extents, lines, (0, self.groups), self._tape, self._like, most=self._most_threads
         )  # fmt: skip
         self._end()
 
@@ -170,7 +170,7 @@ class Taped:
         if group == member == 0:
             self._begin()
         lines = self._ends[member], self._ends[member + 1]
-        self._machine.run(0, 1, self._parts, self._extents, lines, (group, group + 1), self._tape, self._like)
+        self._machine.run.run(False, self._parts, self._extents, lines, (group, group + 1), self._tape, self._like)
         if group == self.groups - 1 and member == len(self._ends) - 2:
             self._end()
 

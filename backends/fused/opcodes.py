@@ -23,7 +23,7 @@ are gone with the step.  The last operand is a term that is added to a product, 
 
 JOINED = 2
 Z_AT, X_AT, Y_AT = range(3, 24, 7)
-PLACE, OUTER, MIDDLE, ROW, STRIDE, SHARE, PART = range(7)
+PLACE, OUTER, MIDDLE, ROW, STRIDE, THREAD, PART = range(7)
 """Columns of a chain's tape, after the operation and the elements of a row: whether the rows of a group are done as one, and where the
 columns of each operand begin.  These are where it is, how many bytes it is further on with each index of a group, from row to row within
-one, and with each share and part of the work."""
+one, and with each thread and part of the work."""

@@ -57,7 +57,7 @@ class Operand(NamedTuple):
     middle: int = 0
     row: int = 0
     stride: int = 0
-    share: int = 0
+    thread: int = 0
     part: int = 0
 
 
@@ -96,7 +96,7 @@ class Recipe:
         ends: the number of operations up to each of the chain's members.
         levels: rows along each of three axes for one row of data, and which of these the rows of data multiply.
         at_once: rows of a group.
-        share_bytes, sum_bytes: scratch space for a thread, and for a part's sums.
+        thread_bytes, sum_bytes: scratch space for a thread, and for a part's sums.
 
     Raises:
         Refused: the shapes of the values are incompatible.
@@ -308,7 +308,7 @@ class Recipe:
         """Place intermediate values, and write the table."""
         wide, narrow = (_in_vectors(self.at_once * size * self._itemsize) for size in (self._size, 1))
         wide_bytes = self._pools.counts[True] * wide
-        self.share_bytes = wide_bytes + self._pools.counts[False] * narrow
+        self.thread_bytes = wide_bytes + self._pools.counts[False] * narrow
 
         def placed(operand: Operand) -> Operand:
             if operand.base == SUMS:
@@ -317,7 +317,7 @@ class Recipe:
                 return operand
             is_wide, number = bool(operand.stride), operand.place
             place = number * wide if is_wide else wide_bytes + number * narrow
-            return operand._replace(place=place, stride=(self._size if is_wide else 1) * self._itemsize, share=self.share_bytes)
+            return operand._replace(place=place, stride=(self._size if is_wide else 1) * self._itemsize, thread=self.thread_bytes)
 
         table, bases = [], []
         for kind, size, *operands in self._lines:

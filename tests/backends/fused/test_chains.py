@@ -320,7 +320,7 @@ def computed(kind: int, x: Any) -> Any:
     line = [kind, len(x), 0]
     for array in (found, x, x):
         line += [array.ctypes.data, 0, 0, 0, 0, 0, 0]
-    chain_tape.run(0, 1, 1, (1, 1, 1, 1), (0, 1), (0, 1), np.array([line], np.intp), x[:0])
+    chain_tape.run(0, 1, (1, 1, 1, 1), (0, 1), (0, 1), np.array([line], np.intp), x[:0])
     return found
 
 
