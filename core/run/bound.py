@@ -91,7 +91,9 @@ class BoundFunction:
             np.copyto(array, data, casting="same_kind")
 
     def _compute(self) -> None:
-        run = self._run or self._start()
+        run = self._run
+        if run is None or run.workspace.is_outdated:
+            run = self._start()
         try:
             self._program.refresh()
             if self._silent is not None:

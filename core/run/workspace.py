@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
+from ..common.threads import max_threads
 from ..machine.first_calls import first_calls
 from ..types.axis import Axes
 from ..types.layout import Layout
@@ -48,10 +49,15 @@ class Workspace:
     def __init__(self, program: Program) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.pool: dict[str, Any] = {}
-        self.version = first_calls.version
+        self._version, self._threads = first_calls.version, max_threads()
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
         self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether loops have taken over since from NumPy, or more threads may share calls than there is scratch space for."""
+        return self._threads < max_threads() or self._version != first_calls.version
 
     def load(self, feeds: Iterable[Feed]) -> Binding:
         """Bind the first stage to the sizes of *feeds*, one for each input, and load them.
@@ -138,7 +144,7 @@ class Workspace:
     def release(self) -> None:
         """Give all memory back; what comes is bound anew."""
         self._forget(0)
-        self.version = first_calls.version
+        self._version, self._threads = first_calls.version, max_threads()
         self.pool.clear()
         self._arenas = [self.program.backend.allocate(0) for _ in self._arenas]
 
@@ -188,7 +194,7 @@ def start(program: Program, feeds: Iterable[Feed]) -> Run:
     program.refresh()
     try:
         workspace = program.idle.pop()
-        if workspace.version != first_calls.version:
+        if workspace.is_outdated:
             workspace.release()
     except IndexError:
         workspace = Workspace(program)

@@ -300,3 +300,21 @@ def test_gradients_of_many_filters_with_strides_come_from_gathered_elements(monk
         gathered = gradients()
     np.testing.assert_array_equal(gathered[0], dots[0])
     np.testing.assert_allclose(gathered[1], dots[1], rtol=1e-4, atol=1e-4 * np.abs(dots[1]).max())
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_more_threads_share_what_was_bound_for_fewer(is_bound: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "convolution_compiled", 0)
+    monkeypatch.setattr(thresholds, "convolution_shared", 0)
+    pool, asked = pytest.importorskip("cntk.core.machine.pool").pool(), []
+    monkeypatch.setattr(pool, "share", lambda *arguments, share=pool.share: asked.append(arguments[-1]) or share(*arguments))
+    x = C.input_variable((3, 9, 9))
+    f, data = C.layers.Convolution2D((3, 3), 4)(x), np.random.default_rng(4).random((8, 3, 9, 9), np.float32)
+    threads.set_max_threads(1)
+    call = f.bind(data.shape) if is_bound else lambda data: f.eval({x: data})
+    before = np.array(call(data))
+    assert not asked
+    for number in (3, 2):
+        threads.set_max_threads(number)
+        np.testing.assert_array_equal(call(data), before)
+        assert asked[-1] == number
