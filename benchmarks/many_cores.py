@@ -27,7 +27,7 @@ from worker import data_of, step_of
 import cntk as C
 from cntk.core.machine.pool import PIECES, pool
 
-WORKLOADS = ("mlp", "convolution", "tagger", "bidirectional", "resnet", "sequence_to_sequence", "transformer", "training:adam")
+WORKLOADS = ("mlp", "convolution", "tagger", "bidirectional", "resnet", "sequence_to_sequence", "transformer", "learners:adam")
 PROCESSORS = (2, 4, 8, 16, 32, 64)
 CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
