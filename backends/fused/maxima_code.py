@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from numba.core import cgutils
@@ -23,11 +23,9 @@ def greatest(code: Code, to: Any, source: Any, taps: Any, step: Any, size: Any) 
     with builder.if_else(is_frequent) as (frequent, other):
         with frequent:
             for count in code.cases(taps, FREQUENT):
-                _write(
-                    code, to, source, step, size, lambda tap, count=count: _greatest_of(builder, [tap(number) for number in range(count)])
-                )
+                _write(code, to, source, step, size, partial(_greatest_of_few, code, count))
         with other:
-            _write(code, to, source, step, size, lambda tap: _greatest_of_many(code, taps, tap))
+            _write(code, to, source, step, size, partial(_greatest_of_many, code, taps))
 
 
 def _write(code: Code, to: Any, source: Any, step: Any, size: Any, result: Callable[[Tap], Any]) -> None:
@@ -46,6 +44,10 @@ def _write(code: Code, to: Any, source: Any, step: Any, size: Any, result: Calla
             with cgutils.for_range_slice(builder, code.number(0), last, lanes) as (at, _):
                 write(at, code.vector)
             write(last, code.vector)  # it ends with the line, and may begin before the one ahead ends
+
+
+def _greatest_of_few(code: Code, taps: int, tap: Tap) -> Any:
+    return _greatest_of(code.builder, [tap(number) for number in range(taps)])
 
 
 def _greatest_of_many(code: Code, taps: Any, tap: Tap) -> Any:
