@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ...core.common.shape import Shape, size_of
 from ...core.graph.function import Function
@@ -19,6 +19,21 @@ Axes = int | Axis | Sequence[int | Axis] | None
 
 ALL_STATIC = (Axis.all_static_axes(),)
 ALL_AXES = (Axis.all_axes(),)
+
+
+class _Reduced(NamedTuple):
+    """The operand and the result of a reduction.
+
+    Attributes:
+        x, out: their arrays.
+        y: the result with the reduced axes as 1.
+        axes: the operand's axes to reduce.
+    """
+
+    x: Any
+    out: Any
+    y: Any
+    axes: tuple[int, ...]
 
 
 class Reduction(Op):
@@ -56,8 +71,11 @@ class Reduction(Op):
 
     def forward(self, ctx: Context, out: Any, *inputs: Any) -> None:
         (x,) = inputs
-        axes = self.array_axes(ctx, x)
-        self.reduce(ctx, out.reshape(kept_shape(x.shape, axes)), x, axes)
+        known = ctx.state  # most calls are with the same arrays
+        if known is None or known.x is not x or known.out is not out:
+            axes = self.array_axes(ctx, x)
+            known = ctx.state = _Reduced(x, out, out.reshape(kept_shape(x.shape, axes)), axes)
+        self.reduce(ctx, known.y, x, known.axes)
 
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
         dx = grads[0]

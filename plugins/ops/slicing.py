@@ -194,7 +194,7 @@ class Gather(Op):
 
     def _rows_at(self, ctx: Context, array: Any, at: int) -> Any:
         """View the result, or its gradient, with its rows next to the axes that the indices give it."""
-        return array if ctx.layout is None else ctx.xp.moveaxis(array, 0, at)
+        return array if ctx.layout is None or at == 0 else ctx.xp.moveaxis(array, 0, at)
 
 
 class OneHot(Op):
