@@ -126,6 +126,9 @@ ONTO_AXES = {
     "sequence_unpacking:UnpackSequence": "unpack",
     "sequence_unpacking:UnpackSequenceWithMask": "unpack_with_mask",
 }
+ATTENTION = {
+    "sequence_attention:SequenceAttention": "attention",
+}
 TOTALS = {
     "sequence_product:TimesOverSteps": "product",
     "sequence_reduction:SequenceReduceMax": "greatest",
@@ -139,6 +142,7 @@ WINDOWS = {
 FAMILIES = {
     "activations": ACTIVATIONS,
     "arithmetic": ARITHMETIC,
+    "attention": ATTENTION,
     "convolution": CONVOLUTION,
     "delays": DELAYS,
     "drawing": DRAWING,
