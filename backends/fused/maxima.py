@@ -1,7 +1,8 @@
 """Maxima of windows, without their places, in compiled loops over planes: for evaluation.
 
 One axis after the other is gone through, the first one first: along it only the lines that windows begin with are computed, as vectors of
-all that lies behind.  Along the last axis the maxima of all windows, wherever they begin, are found on flat memory.
+all that lies behind.  Along the last axis the maxima of all windows, wherever they begin, are found on flat memory; where windows of two or
+three elements begin at every second one, the last two axes are gone through at once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from .pieces import address, copy
 from .pools import are_many, tables_for
 from .tile import VECTOR_BYTES, take_alternate
 
+FREQUENT = 2, 3
+"""Numbers of elements that have code of their own."""
+
 
 @lowered_in("maxima_code")
 def greatest(to: int, source: int, taps: int, step: int, size: int, like: Any) -> None:
@@ -36,37 +40,61 @@ def greatest(to: int, source: int, taps: int, step: int, size: int, like: Any) -
     """
 
 
+@lowered_in("maxima_code")
+def greatest_alternate(
+    to: int, source: int, lines: int, line: int, deep: int, step: int, count: int, taps: int, rectify: bool, like: Any
+) -> None:
+    """Write the maxima of windows of two axes that begin at every second element of a line.
+
+    Whole vectors are read and written, up to :func:`_slack` elements behind the last one.
+
+    Args:
+        to: address of the results, which lie side by side.
+        source: address of the first element of the first window.
+        lines, line: how many lines of windows there are, and the bytes from one to the next.
+        deep, step: lines of a window, and the bytes from one to the next.
+        count, taps: windows of a line, and how many of its elements each has, one of :data:`FREQUENT`.
+        rectify: whether negative maxima become zero.
+        like: an array of the element type.
+    """
+
+
 @loop("q R1 R1 R1 I2 I2 q q ?")
 def find(threads: int, work: Any, x: Any, out: Any, axes: Any, lines: Any, size: int, padded: int, rectify: bool) -> None:
     """Find the maximum of each window of each plane.
 
     Args:
         threads: for how many there is space.
-        work: flat space, three padded planes for each thread.
+        work: flat space, three padded planes for each thread; with :func:`_slack` behind each the last two axes are gone through at once.
         axes: for each axis how many times it is there, its size, the number of windows, the distance between two of them, the elements of
             each, and how many elements lie behind one of the axis.
-        lines: copies from a plane to a padded one: where to, where from, how many elements; none if there is no padding.
+        lines: copies from a plane to a padded one: where to, where from, how many elements.
         size, padded: elements of a plane of x, and of a padded one.
         rectify: whether negative maxima become zero.
     """
-    begin, is_clear, zero = slot() * (len(work) // threads), False, work.dtype.type(0)
+    space = len(work) // threads // 3
+    begin, is_clear, zero = slot() * 3 * space, False, work.dtype.type(0)
     last = len(axes) - 1
-    width, count, stride = axes[last, 1], axes[last, 2], axes[last, 3]
-    positions, is_direct = axes[last, 0] * count, stride == 1 and count * work.itemsize >= VECTOR_BYTES
+    width, count, stride, taps = axes[last, 1], axes[last, 2], axes[last, 3], axes[last, 4]
+    positions, over = axes[last, 0] * count, space - padded
+    are_together, is_direct = over > 0, stride == 1 and count * work.itemsize >= VECTOR_BYTES
     for plane in prange(len(x) // size):
-        source, at, to = x, plane * size, begin + padded
-        if len(lines) > 0:
+        source, at, to = x, plane * size, begin + space
+        if padded > size or at + size + over > len(x):
             if not is_clear:
-                work[begin : begin + padded], is_clear = -np.inf, True
+                work[begin : begin + space], is_clear = -np.inf, True
             for line in range(len(lines)):
                 target, of, length = lines[line]
-                copy(work, begin + target, x, plane * size + of, length)
+                copy(work, begin + target, x, at + of, length)
             source, at = work, begin
-        for axis in range(last):
+        for axis in range(last - 1 if are_together else last):
             _along(source, at, work, to, axes[axis])
-            source, at, to = work, to, begin + 3 * padded - (to - begin)
-        taps = axes[last, 4]
+            source, at, to = work, to, begin + 3 * space - (to - begin)
         first = plane * positions
+        if are_together:
+            _along_last(source, at, work, to, axes, rectify)
+            copy(out, first, work, to, positions)
+            continue
         if not is_direct:
             greatest(address(work, to), address(source, at), taps, x.itemsize, axes[last, 0] * width - taps + 1, x)
         for line in range(axes[last, 0]):
@@ -81,6 +109,20 @@ def find(threads: int, work: Any, x: Any, out: Any, axes: Any, lines: Any, size:
             results = out[first : first + positions]
             for i in range(positions):
                 results[i] = zero if results[i] < zero else results[i]
+
+
+@jittable
+def _along_last(source: Any, at: int, work: Any, to: int, axes: Any, rectify: bool) -> None:
+    """Write the maxima of windows along the last two axes, of which there may be one alone."""
+    last = len(axes) - 1
+    width, count, taps = axes[last, 1], axes[last, 2], axes[last, 4]
+    outer = dim = lines = stride = deep = 1
+    if last > 0:
+        outer, dim, lines, stride, deep = axes[last - 1, :5]
+    line = width * work.itemsize
+    for number in range(outer):
+        target, first = address(work, to + number * lines * count), address(source, at + number * dim * width)
+        greatest_alternate(target, first, lines, stride * line, deep, line, count, taps, rectify, work)
 
 
 @jittable
@@ -100,16 +142,19 @@ def bound_maxima(ctx: Context, out: Any, planes: Any, w: Windows, rectify: bool)
         rectify: whether negative maxima become zero.
     """
     threads, padded = min(max_threads(), len(planes)), size_of(w.padded)
-    work = ctx.scratch("work", (3 * threads * padded,), planes.dtype)
-    lines = tables_for(w).lines if w.is_padded else _NO_LINES
-    arguments = threads, work, planes.reshape(-1), out.reshape(-1), _axes(w), lines, size_of(w.dims), padded, rectify
+    are_together = w.strides[-1] == 2 and w.kernel[-1] in FREQUENT
+    space = padded + (_slack(w.out[-1], planes.itemsize) if are_together else 0)
+    work = ctx.scratch("work", (3 * threads * space,), planes.dtype)
+    arguments = threads, work, planes.reshape(-1), out.reshape(-1), _axes(w), tables_for(w).lines, size_of(w.dims), padded, rectify
     return find.bound(are_many(w, planes), *arguments, most=threads)
+
+
+def _slack(count: int, itemsize: int) -> int:
+    """How many elements at most :func:`greatest_alternate` reads or writes behind the last one."""
+    return 2 * (count + VECTOR_BYTES // itemsize)
 
 
 @lru_cache(maxsize=256)
 def _axes(w: Windows) -> Any:
     each = zip(w.padded, w.out, w.strides, w.kernel, w.steps, strict=True)
     return np.array([(size_of(w.out[:axis]), *of_axis) for axis, of_axis in enumerate(each)])
-
-
-_NO_LINES = np.zeros((0, 3), np.intp)
