@@ -10,13 +10,13 @@ from typing import Any
 
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import thresholds
-from ...core.machine.language import prange
+from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .dense import DEPTH
 from .pieces import address
-from .products import division, pack
-from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile
+from .products import division, finish_row, pack
+from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_tile, pointer
 
 ROWS_OUTSIDE = 64
 """Rows of a block from which on some rows meet all panels before the next rows do; fewer meet a panel while that is in the cache."""
@@ -64,6 +64,12 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any)
     for number in prange(batches * blocks):
         first, begin_column = number % blocks * block, number // blocks * batch
         last = min(m, first + block)
+        if last - first <= len(PANELS) and PANELS[last - first - 1] > 1 and a_step == itemsize:
+            left, to = a + first * a_stride, c + first * c_stride
+            _multiply_few(
+                panels, left, a_stride, last - first, depth, n, begin_column, min(n, begin_column + batch), to, c_stride, bias, rectify
+            )
+            continue
         tiles, columns = (last - first + MOST_ROWS - 1) // MOST_ROWS, (min(n, begin_column + batch) - begin_column + width - 1) // width
         for part in range(parts):
             begin, end = depth * part // parts, depth * (part + 1) // parts
@@ -81,6 +87,33 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any)
                     rows, left, a_stride, a_step, right, end - begin, to, c_stride, known,
                     part > 0, added, False, rectify and is_last, panels,
                 )  # fmt: skip
+
+
+@jittable
+def _multiply_few(
+    panels: Any, a: int, a_stride: int, rows: int, depth: int, n: int, begin_column: int, end_column: int, c: int, c_stride: int,
+    bias: Any, rectify: bool,
+) -> None:  # fmt: skip
+    """Multiply a few rows by several panels at once."""
+    itemsize = panels.itemsize
+    width, most = PANEL_BYTES // itemsize, PANELS[rows - 1]
+    parts, of_row = (depth + DEPTH - 1) // DEPTH, (n + width - 1) // width * PANEL_BYTES
+    for part in range(parts):
+        begin, end = depth * part // parts, depth * (part + 1) // parts
+        step = (end - begin) * PANEL_BYTES
+        for column in range(begin_column, end_column, most * width):
+            count, known = most, min(most * width, end_column - column)
+            while count // 2 * width >= known:
+                count //= 2
+            right, to = address(panels, begin * of_row // itemsize) + column // width * step, c + column * itemsize
+            panels_tile(
+                part > 0, rows, count, a + begin * itemsize, a_stride, right, step, end - begin, known, to, c_stride, to, c_stride, panels
+            )
+    if len(bias) > 0 or rectify:
+        columns = end_column - begin_column
+        for row in range(rows):
+            target = carray(pointer(c + row * c_stride + begin_column * itemsize, panels), columns)
+            finish_row(target, target, columns, False, bias[begin_column:end_column], rectify)
 
 
 def panels(ctx: Context, operand: int, matrix: Any) -> Any:

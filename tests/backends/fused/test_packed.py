@@ -54,7 +54,7 @@ def unpacked(left: Any, right: Any, *followers: Any) -> Any:
 @both_types
 @pytest.mark.parametrize("depth", [1, 37, 1024, 2500])
 @pytest.mark.parametrize("n", [1, 7, 16, 33, 64, 130])
-@pytest.mark.parametrize("m", [2, 5, 6, 7, 64, 131])
+@pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 7, 64, 131])
 def test_products_have_the_bits_of_others_whatever_the_threads(m: int, n: int, depth: int, dtype: Any) -> None:
     left, right = numbers(m, depth, dtype=dtype), numbers(depth, n + 2, dtype=dtype, seed=1)[:, :n]
     bias = numbers(n, dtype=dtype, seed=2)
