@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.threads import max_threads
-from ...core.common.thresholds import thresholds
+from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Correlation
 from ...core.machine.language import jittable, prange, slot
 from ...core.machine.loops import loop
@@ -184,7 +184,8 @@ def bound_correlation(
         return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
     how = plan_of_results(g, out.itemsize, len(operand))
     arguments = _arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify)
-    return _multiply.bound(*arguments, most=len(arguments[1]))
+    offered = is_offered(_multiplications(out, g), thresholds.convolution_shared)
+    return _multiply.bound(*arguments, most=len(arguments[1]), offered=offered)
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ...core.common.thresholds import thresholds
+from ...core.common.threads import max_threads
+from ...core.common.thresholds import is_offered, thresholds
 from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
@@ -47,7 +48,7 @@ class Products:
         depth = left.shape[-1]
         if min(n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
             return False
-        if is_packed and _reads_panels(right, out):
+        if is_packed and _reads_panels(left, right, out):
             return m * n * depth >= thresholds.product_packed and are_usable()
         if _has_few_rows(left, right, out):
             least = thresholds.product_compiled if m > 1 else thresholds.product_row_compiled
@@ -87,7 +88,7 @@ class Products:
                 return None
             after = bias.reshape(-1), len(epilogue.steps) > 1
         call: Callable[[], None]
-        if operand is not None and _reads_panels(right, out):
+        if operand is not None and _reads_panels(left, right, out):
             made = _packed().panels(ctx, operand, right)
             if made is not None:
                 call = _packed().bound(left, made, out, *after)
@@ -121,9 +122,11 @@ def _has_few_rows(left: Any, right: Any, out: Any) -> bool:
     return bool(right.strides[1] == out.strides[1] == out.itemsize)
 
 
-def _reads_panels(right: Any, out: Any) -> bool:
-    """Whether a matrix that is packed once is read in panels: a single row is multiplied faster by one that is not."""
-    return right.ndim == 2 and len(out) > 1 and bool(out.strides[1] == out.itemsize)
+def _reads_panels(left: Any, right: Any, out: Any) -> bool:
+    """Whether a matrix that is packed once is read in panels: one thread multiplies a single row faster by one that is not."""
+    if right.ndim != 2 or out.strides[1] != out.itemsize:
+        return False
+    return len(out) > 1 or (max_threads() > 1 and is_offered(out.size * left.shape[1], thresholds.product_row_shared))
 
 
 def _is_bias(step: Step) -> bool:

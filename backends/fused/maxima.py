@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
+from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Windows
 from ...core.machine.language import jittable, lowered_in, prange, slot
 from ...core.machine.loops import loop
@@ -146,7 +147,8 @@ def bound_maxima(ctx: Context, out: Any, planes: Any, w: Windows, rectify: bool)
     space = padded + (_slack(w.out[-1], planes.itemsize) if are_together else 0)
     work = ctx.scratch("work", (3 * threads * space,), planes.dtype)
     arguments = threads, work, planes.reshape(-1), out.reshape(-1), _axes(w), tables_for(w).lines, size_of(w.dims), padded, rectify
-    return find.bound(are_many(w, planes), *arguments, most=threads)
+    windows = len(planes) * size_of(w.out) * size_of(w.kernel)
+    return find.bound(are_many(w, planes), *arguments, most=threads, offered=is_offered(windows, thresholds.pooling_shared))
 
 
 def _slack(count: int, itemsize: int) -> int:

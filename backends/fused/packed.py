@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.common.threads import max_threads
-from ...core.common.thresholds import thresholds
+from ...core.common.thresholds import is_offered, thresholds
 from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.context import Context
@@ -144,11 +144,13 @@ def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = Fals
         rectify: whether negative results then become zero.
     """
     (m, n), depth = out.shape, left.shape[1]
-    is_shared = m * n * depth >= thresholds.product_row_shared
+    multiplications = m * n * depth
+    is_shared, offered = multiplications >= thresholds.product_row_shared, is_offered(multiplications, thresholds.product_row_shared)
     width = PANEL_BYTES // out.itemsize
-    batch, blocks = division(1, m, depth, -(-n // width), max_threads() if is_shared else 1)
+    batch, blocks = division(1, m, depth, -(-n // width), max_threads() if is_shared or offered else 1)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
     sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE)
-    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, made[:0] if bias is None else bias, rectify, sizes)
+    added = made[:0] if bias is None else bias
+    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, rectify, sizes, offered=offered)
     call.arrays = left, made, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
-from ...core.common.thresholds import thresholds
+from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Correlation, Windows
 from ...core.machine.language import carray, jittable, prange, slot
 from ...core.machine.loops import UNLIMITED, Loop, loop
@@ -303,7 +303,7 @@ def bound_correlation(
     steps = _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify, sums=sums)
     if len(steps) == 1:
         ((step, arguments, most),) = steps
-        return step.bound(*arguments, most=most)
+        return step.bound(*arguments, most=most, offered=is_offered(out.size * channels * TAPS, thresholds.winograd_shared))
     transform, convolve = (step.bound(*arguments, most=most) for step, arguments, most in steps)
 
     def call() -> None:

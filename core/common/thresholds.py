@@ -24,6 +24,9 @@ VARIABLE = "CNTK_THRESHOLDS"
 NEVER = 2**62
 """A size larger than any."""
 
+OFFERED = 8
+"""From an eighth of the size on from which threads share a call, those that look for work anyway help with it."""
+
 _LARGEST_FILE = 1 << 20
 
 
@@ -103,6 +106,11 @@ TABLE = {
     for field in dataclasses.fields(Thresholds)
 }
 """The entries of the table by name."""
+
+
+def is_offered(size: int, shared: int) -> bool:
+    """Whether threads that look for work anyway help with a call of this size, where such calls are shared from another one on."""
+    return size >= shared // OFFERED
 
 
 def own_file(environment: Mapping[str, str] = os.environ) -> Path | None:

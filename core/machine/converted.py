@@ -51,9 +51,9 @@ class Converted:
                 np.copyto(argument, copied, where=changed, casting="same_kind")
         return succeeded
 
-    def bound(self, arguments: Sequence[Any]) -> Callable[[int], bool]:
+    def bound(self, arguments: Sequence[Any], is_offered: bool = False) -> Callable[[int], bool]:
         """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
-        return lambda threads: self.run(threads, arguments)
+        return lambda threads: self.run(1 if is_offered else threads, arguments)
 
     def bound_alone(self, arguments: Sequence[Any], failure: Callable[[], RuntimeError]) -> Callable[[], None]:
         """A function that runs it with these arguments on the calling thread, and raises *failure* where it fails."""

@@ -86,15 +86,18 @@ class Loop:
         if not self._for(arguments).run(self._threads(shared, most), arguments):
             raise self._failure()
 
-    def bound(self, shared: bool, *arguments: Any, most: int = UNLIMITED) -> Callable[[], None]:
+    def bound(self, shared: bool, *arguments: Any, most: int = UNLIMITED, offered: bool = False) -> Callable[[], None]:
         """A function that runs the loop with these arguments, as :meth:`run` would; for calls that are repeated.
 
         It must not be called by several threads at a time.
+
+        Args:
+            offered: whether threads that look for work anyway help where it is not shared.
         """
         code = self._for(arguments)
-        if not (shared and self._is_parallel):
+        if not ((shared or offered) and self._is_parallel):
             return code.bound_alone(arguments, self._failure)
-        run = code.bound(arguments)
+        run = code.bound(arguments, is_offered=not shared)
 
         def call() -> None:
             if not run(self._threads(True, most)):
@@ -193,9 +196,9 @@ class _Compiled:
         self._rows.append(row)
         return succeeded
 
-    def bound(self, arguments: Sequence[Any]) -> Callable[[int], bool]:
+    def bound(self, arguments: Sequence[Any], is_offered: bool = False) -> Callable[[int], bool]:
         """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
-        return partial(self._run, self._row(arguments))
+        return partial(self._run, self._row(arguments), is_offered=is_offered)
 
     def bound_alone(self, arguments: Sequence[Any], failure: Callable[[], RuntimeError]) -> Callable[[], None]:
         """A function that runs it with these arguments on the calling thread, and raises *failure* where it fails."""
@@ -227,9 +230,9 @@ class _Compiled:
             values = [number for value in values for number in (value if type(value) is tuple else (value,))]
         self._struct.pack_into(row, 0, 0, *values)
 
-    def _run(self, row: Any, threads: int) -> bool:
+    def _run(self, row: Any, threads: int, is_offered: bool = False) -> bool:
         if threads > 1:
-            pool().share(self._address, row, threads)
+            (pool().offer if is_offered else pool().share)(self._address, row, threads)
         else:
             self._alone(row)
         if row[0] == FAILED:

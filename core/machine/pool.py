@@ -11,6 +11,7 @@ import ctypes
 import os
 import platform
 import signal
+import time
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +35,13 @@ starting = ForkSafeLock()
 
 PIECES = 4
 """Pieces of a call for each thread."""
+
+CLOSE, IN_A_ROW, AVOIDED = 50_000, 32, 16
+"""A call that is offered comes right behind another one if it begins so many nanoseconds after the other's end at most; after how many of
+these in a row threads are woken for them; and for how many times as long as a call took nothing is offered where its caller had to sleep."""
+
+OFFERED_PIECES, OFFERED_HELPERS = 2, 3
+"""Pieces of an offered call for each thread, and the most helpers: it takes microseconds."""
 
 MOST = 64
 """Threads that are started at most where there are not as many processors."""
@@ -61,6 +69,7 @@ NOT_SHARED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_i
 """What it is where nothing is shared."""
 
 SYSTEM = (
+    "clock_gettime",
     "pthread_cond_broadcast",
     "pthread_cond_init",
     "pthread_cond_signal",
@@ -82,11 +91,14 @@ CODE = """
 @argument = global ptr null
 @pieces = global i32 0
 @helpers = global i32 0       ; threads that may take pieces, beside the caller
-@open = global i64 0          ; the upper half counts calls, the lower one the pieces that nobody has taken
+@open = global i64 0          ; the upper half counts calls; 16 bits are the first piece that nobody has taken, 16 the one behind the last
 @running = global i32 0       ; pieces that have not ended
 @started = global i32 0       ; threads
 @sleepers = global i32 0      ; those that sleep
 @caller_sleeps = global i32 0
+@last_end = global i64 0      ; when the last call that was offered ended, in nanoseconds
+@in_a_row = global i32 0      ; how many came right behind another one
+@avoided_until = global i64 0
 
 @turn = global [16 x i64] zeroinitializer    ; held by the caller whose call is shared
 @mutex = global [16 x i64] zeroinitializer
@@ -94,6 +106,7 @@ CODE = """
 @all_ended = global [16 x i64] zeroinitializer
 @key = global i64 0           ; leads each thread to the number of its piece, of how many, and its own
 
+declare i32 @clock_gettime(i32, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @pthread_cond_init(ptr, ptr)
 declare i32 @pthread_cond_signal(ptr)
@@ -171,15 +184,30 @@ define i1 @is_inside() {{
 
 ; Whether a thread may take one of the pieces that are open; the caller is number -1.
 define internal i1 @is_wanted(i64 %open, i32 %thread) {{
-  %remaining = trunc i64 %open to i32
+  %first = call i32 @first_of(i64 %open)
+  %behind = call i32 @behind(i64 %open)
   %helpers = load atomic i32, ptr @helpers monotonic, align 4
   %is_one = icmp slt i32 %thread, %helpers
-  %are_some = icmp ne i32 %remaining, 0
+  %are_some = icmp slt i32 %first, %behind
   %is_wanted = and i1 %is_one, %are_some
   ret i1 %is_wanted
 }}
 
-; Do pieces until nobody has left any.  What is said of a call was written before its pieces were opened, and stays until all have ended.
+define internal i32 @first_of(i64 %open) {{
+  %upper = lshr i64 %open, 16
+  %number = trunc i64 %upper to i32
+  %first = and i32 %number, 65535
+  ret i32 %first
+}}
+
+define internal i32 @behind(i64 %open) {{
+  %number = trunc i64 %open to i32
+  %behind = and i32 %number, 65535
+  ret i32 %behind
+}}
+
+; Do pieces until nobody has left any: the caller from the first one on, others from the last one back, so that of calls that are repeated
+; each finds in its cache what it had there.  What is said of a call was written before its pieces were opened, and stays until all have ended.
 define void @work(i32 %thread, ptr %place) {{
   br label %look
 look:
@@ -187,14 +215,18 @@ look:
   %is_wanted = call i1 @is_wanted(i64 %open, i32 %thread)
   br i1 %is_wanted, label %take, label %end
 take:
-  %less = sub i64 %open, 1
-  %answer = cmpxchg ptr @open, i64 %open, i64 %less seq_cst seq_cst
+  %is_caller = icmp slt i32 %thread, 0
+  %change = select i1 %is_caller, i64 65536, i64 -1
+  %rest = add i64 %open, %change
+  %answer = cmpxchg ptr @open, i64 %open, i64 %rest seq_cst seq_cst
   %is_taken = extractvalue {{i64, i1}} %answer, 1
   br i1 %is_taken, label %do, label %look
 do:
-  %remaining = trunc i64 %open to i32
   %pieces = load i32, ptr @pieces
-  %number = sub i32 %pieces, %remaining
+  %first = call i32 @first_of(i64 %open)
+  %behind = call i32 @behind(i64 %open)
+  %last = sub i32 %behind, 1
+  %number = select i1 %is_caller, i32 %first, i32 %last
   %count_at = getelementptr i32, ptr %place, i64 1
   store i32 %number, ptr %place
   store i32 %pieces, ptr %count_at
@@ -257,15 +289,20 @@ rise:
   br label %work
 }}
 
-; Share a call with so many threads, unless another one is shared.
-define void @share(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+; Share a call with so many threads, unless another one is shared; tell whether the caller had to sleep.
+define i1 @share(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
   %is_taken = call i32 @pthread_mutex_trylock(ptr @turn)
   %is_free = icmp eq i32 %is_taken, 0
   br i1 %is_free, label %share, label %alone
 share:
-  call void @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
-  ret void
+  %has_slept = call i1 @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+  ret i1 %has_slept
 alone:
+  call void @do_alone(ptr %call, ptr %argument)
+  ret i1 false
+}}
+
+define internal void @do_alone(ptr %call, ptr %argument) {{
   %key = load i64, ptr @key
   %place = call ptr @pthread_getspecific(i64 %key)
   call i32 @pthread_setspecific(i64 %key, ptr null)
@@ -274,14 +311,64 @@ alone:
   ret void
 }}
 
-; The same as soon as no other call is shared.
-define void @share_in_turn(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
-  call i32 @pthread_mutex_lock(ptr @turn)
-  call void @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+define internal i64 @now() {{
+  %time = alloca [2 x i64]
+  call i32 @clock_gettime(i32 {clock}, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest_at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest_at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  ret i64 %now
+}}
+
+; Share a call that takes microseconds with threads that look for work anyway, as they do while such calls come one right behind another.
+define void @offer(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+  %begin = call i64 @now()
+  %last_end = load atomic i64, ptr @last_end monotonic, align 8
+  %gap = sub i64 %begin, %last_end
+  %is_close = icmp slt i64 %gap, {close}
+  %before = load atomic i32, ptr @in_a_row monotonic, align 4
+  %counted = add i32 %before, 1
+  %in_a_row = select i1 %is_close, i32 %counted, i32 0
+  store atomic i32 %in_a_row, ptr @in_a_row monotonic, align 4
+  %avoided_until = load atomic i64, ptr @avoided_until monotonic, align 8
+  %is_avoided = icmp slt i64 %begin, %avoided_until
+  %sleepers = load atomic i32, ptr @sleepers monotonic, align 4
+  %started = load i32, ptr @started
+  %are_awake = icmp slt i32 %sleepers, %started
+  %are_many = icmp sge i32 %in_a_row, {in_a_row}
+  %is_wanted = or i1 %are_awake, %are_many
+  %may_wait = xor i1 %is_avoided, true
+  %is_shared = and i1 %is_wanted, %may_wait
+  br i1 %is_shared, label %share, label %alone
+share:
+  %has_slept = call i1 @share(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+  br i1 %has_slept, label %avoid, label %end
+avoid:
+  %awake_again = call i64 @now()
+  %taken = sub i64 %awake_again, %begin
+  %avoided = mul i64 %taken, {avoided}
+  %until = add i64 %awake_again, %avoided
+  store atomic i64 %until, ptr @avoided_until monotonic, align 8
+  br label %end
+alone:
+  call void @do_alone(ptr %call, ptr %argument)
+  br label %end
+end:
+  %ended = call i64 @now()
+  store atomic i64 %ended, ptr @last_end monotonic, align 8
   ret void
 }}
 
-define internal void @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+; The same as soon as no other call is shared.
+define void @share_in_turn(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
+  call i32 @pthread_mutex_lock(ptr @turn)
+  call i1 @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+  ret void
+}}
+
+define internal i1 @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
   %place = alloca [3 x i32]
   %key = load i64, ptr @key
   call i32 @pthread_setspecific(i64 %key, ptr %place)
@@ -334,9 +421,10 @@ rise:
   call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %end
 end:
+  %has_slept = phi i1 [false, %look], [true, %rise]
   call i32 @pthread_setspecific(i64 %key, ptr null)
   call i32 @pthread_mutex_unlock(ptr @turn)
-  ret void
+  ret i1 %has_slept
 }}
 """
 
@@ -347,7 +435,8 @@ class Pool:
     Attributes:
         functions: addresses of what compiled code calls: ``number`` and ``count`` tell which piece the calling thread does, and of how
             many, 0 and 1 outside shared calls; ``slot`` its own number, 0 for the caller; ``is_inside`` whether it does one;
-            ``share(call, argument, pieces, helpers)`` shares a call unless another is shared, ``share_in_turn`` when none is any more.
+            ``share(call, argument, pieces, helpers)`` shares a call unless another is shared, ``share_in_turn`` when none is any more,
+            and ``offer`` where threads look for work anyway.
         turn: what a caller holds whose call is shared, a mutex.
         helpers: the number of threads.
     """
@@ -357,11 +446,12 @@ class Pool:
         for name in SYSTEM:
             llvm.add_symbol(name, ctypes.cast(getattr(system, name), ctypes.c_void_p).value)
         self._engine = assembly.assembled(CODE.format(**_way_of_looking()))
-        called = "number", "count", "slot", "is_inside", "share", "share_in_turn"
+        called = "number", "count", "slot", "is_inside", "share", "share_in_turn", "offer"
         self.functions = {name: self._engine.get_function_address(name) for name in called}
         self.turn = self._engine.get_global_value_address("turn")
         self.helpers = ctypes.c_int32.from_address(self._engine.get_global_value_address("started"))
-        self._share = self._function("share", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
+        of_call = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32
+        self._share, self._offer = self._function("share", None, *of_call), self._function("offer", None, *of_call)
         self._start = self._function("start", ctypes.c_int32, ctypes.c_int64)
         self._asked = 0
         self._function("prepare", None)()
@@ -371,10 +461,23 @@ class Pool:
 
         Where another call is shared meanwhile the function is called once, for all pieces.
         """
-        if self._asked < threads - 1:
-            self.start(threads - 1)
-        helpers = min(threads - 1, self.helpers.value)
+        helpers = self._started(threads - 1)
         self._share(call, argument, (helpers + 1) * PIECES, helpers)
+
+    def offer(self, call: Any, argument: Any, threads: int) -> None:
+        """The same for a call that takes microseconds: no thread is woken for it.
+
+        Threads that look for work help.  While such calls come one right behind another they are woken once, and go on looking; where one
+        was long in coming to an end, as on a busy machine, callers are on their own for a while.
+        """
+        helpers = self._started(min(threads - 1, OFFERED_HELPERS))
+        self._offer(call, argument, (helpers + 1) * OFFERED_PIECES, helpers)
+
+    def _started(self, helpers: int) -> int:
+        """So many threads at most, which are started first; how many there are."""
+        if self._asked < helpers:
+            self.start(helpers)
+        return min(helpers, self.helpers.value)
 
     def start(self, helpers: int) -> None:
         """Start threads until there are so many, :data:`MOST`, or the system has no more.  Signals are for Python's own threads."""
@@ -472,4 +575,5 @@ def places() -> dict[str, int]:
 
 def _way_of_looking() -> dict[str, Any]:
     declaration, pause = PAUSES.get(platform.machine(), ("", ""))
-    return {"declaration": declaration, "pause": pause, "looks": LOOKS, "caller_looks": CALLER_LOOKS}
+    looking = {"declaration": declaration, "pause": pause, "looks": LOOKS, "caller_looks": CALLER_LOOKS}
+    return {**looking, "clock": time.CLOCK_MONOTONIC, "close": CLOSE, "in_a_row": IN_A_ROW, "avoided": AVOIDED}
