@@ -137,11 +137,18 @@ def _cross_entropy(size: int) -> Call:
     return lambda: loss.eval(data)
 
 
+def _gathered(size: int) -> Call:
+    numbers, rows = C.input_variable(()), _rows(size, 64)
+    gathered, data = C.gather(C.parameter((1000, 64)), numbers), np.arange(rows, dtype=np.float32) % 1000
+    return lambda: gathered.eval({numbers: data})
+
+
 WORKLOADS: dict[str, Make] = {
     "attention_compiled": _ATTENDED,
     "attention_shared": _within(_ATTENDED, attention_compiled=0),
     "softmax_compiled": _SOFTMAX,
     "cross_entropy_compiled": _cross_entropy,
+    "gather_compiled": _gathered,
     "exponentials_shared": _within(_SOFTMAX, softmax_compiled=0),
     "reduction_compiled": _SUMMED,
     "reduction_shared": _within(_SUMMED, reduction_compiled=0),

@@ -31,6 +31,7 @@ OPERATORS = {
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "sequence_attention:SequenceAttention": "sequence_attention:SequenceAttentionKernel",
+    "slicing:Gather": "gather:GatherKernel",
     "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
     "softmax:Softmax": "softmax:SoftmaxKernel",
 }

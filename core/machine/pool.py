@@ -38,7 +38,7 @@ PIECES = 4
 
 CLOSE, IN_A_ROW, AVOIDED = 50_000, 32, 16
 """A call that is offered comes right behind another one if it begins so many nanoseconds after the other's end at most; after how many of
-these in a row threads are woken for them; and for how many times as long as a call took nothing is offered where its caller had to sleep."""
+these in a row threads are woken for them; and for how many times as long as a call took, whose caller had to sleep, nothing is offered."""
 
 OFFERED_PIECES, OFFERED_HELPERS = 2, 3
 """Pieces of an offered call for each thread, and the most helpers: it takes microseconds."""
@@ -206,8 +206,8 @@ define internal i32 @behind(i64 %open) {{
   ret i32 %behind
 }}
 
-; Do pieces until nobody has left any: the caller from the first one on, others from the last one back, so that of calls that are repeated
-; each finds in its cache what it had there.  What is said of a call was written before its pieces were opened, and stays until all have ended.
+; Do pieces until nobody has left any: the caller from the first one on, others from the last one back, so that each finds in its cache what
+; the same call before left there.  What is said of a call was written before its pieces were opened, and stays until all have ended.
 define void @work(i32 %thread, ptr %place) {{
   br label %look
 look:

@@ -77,7 +77,7 @@ class Binding:
         self.program = workspace.program
         self.backend = self.program.backend
         self._workspace = proxy(workspace)  # the workspace holds its bindings
-        self.pool = workspace.pool
+        self.pool, self._given = workspace.pool, workspace.given
         self.stage: int = 0 if before is None else before.stage + 1
         self.is_last = self.stage == self.program.stages - 1
         self.sizes = sizes
@@ -182,10 +182,12 @@ class Binding:
 
     def _needs_memory(self, index: int) -> bool:
         slot = self.program.slots[index]
-        return slot.kind in (COMPUTED, INPUT) and not slot.spec.sparse
+        return slot.kind in (COMPUTED, INPUT) and not slot.spec.sparse and index not in self._given
 
     def _without_memory(self, index: int) -> Any:
         slot, shape, dtype = self.program.slots[index], self.sizes.shapes[index], self.sizes.specs[index].dtype
+        if index in self._given:
+            return self._given[index]
         if slot.kind == HELD:
             return slot.variable.array  # type: ignore[attr-defined]
         if slot.kind == ROWS:

@@ -38,6 +38,7 @@ class BoundFunction:
         packed = [_input(variable, self._shapes[variable]) for variable in program.arguments]
         self._sources = [rows for rows, _ in packed]
         self.inputs: dict[Variable, Any] = dict(zip(program.arguments, (array for _, array in packed), strict=True))
+        self._is_read_in_place = program.backend.xp is np
         self.outputs = Outputs()
         self._lock = threading.Lock()
         self._only = next(iter(self.inputs.values())) if len(self.inputs) == 1 else None
@@ -47,6 +48,7 @@ class BoundFunction:
         self._start()
         for root in function.outputs:
             self.outputs[root] = self._output(root)
+        self._answer = next(iter(self.outputs.values())) if len(self.outputs) == 1 else self.outputs
 
     def __reduce__(self) -> Any:
         shapes = [self._shapes.get(variable) for variable in self._function.arguments]
@@ -67,7 +69,7 @@ class BoundFunction:
             TypeError: its numbers cannot be those of the argument.
             RuntimeError: another thread is in a call.
         """
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(False):
             raise RuntimeError(f"{self._function} is at work in another thread; bind the function once for each thread")
         try:
             if arguments is not None:
@@ -75,11 +77,14 @@ class BoundFunction:
             self._compute()
         finally:
             self._lock.release()
-        return next(iter(self.outputs.values())) if len(self.outputs) == 1 else self.outputs
+        return self._answer
 
     def _fill(self, arguments: Any) -> None:
         if type(arguments) is np.ndarray and self._only is not None and arguments.shape == self._only.shape:
-            np.copyto(self._only, arguments, casting="same_kind")
+            if arguments.dtype == self._only.dtype:
+                self._only[...] = arguments
+            else:
+                np.copyto(self._only, arguments, casting="same_kind")
             return
         given = match_arguments(self._program.arguments, arguments, self._function)
         for variable, array in self.inputs.items():
@@ -106,7 +111,8 @@ class BoundFunction:
             raise
 
     def _run_all(self, run: Run) -> None:
-        run.binding.load(self._sources)
+        if not self._is_read_in_place:
+            run.binding.load(self._sources)
         run.forward()
         for root, array in self.outputs.items():
             known = self._results.get(root)
@@ -116,7 +122,8 @@ class BoundFunction:
     def _start(self) -> Run:
         """Take memory, and arrange the program in it."""
         feeds = [feed(variable, list(array) if len(variable.dynamic_axes) == 2 else array) for variable, array in self.inputs.items()]
-        workspace = Workspace(self._program)
+        given = dict(zip(self._program.inputs, self._sources, strict=True)) if self._is_read_in_place else None
+        workspace = Workspace(self._program, given)
         self._run = run = Run(self._program, workspace, workspace.load(feeds))
         if not run.binding.is_last:
             raise ValueError(f"bind: how many steps {self._function} has depends on its data, so that its sizes cannot be bound; use eval")

@@ -44,10 +44,16 @@ class Placement(NamedTuple):
 
 
 class Workspace:
-    """Memory of one call at a time: an arena for the values of each stage, scratch space, and bindings by size of minibatch."""
+    """Memory of one call at a time: an arena for the values of each stage, scratch space, and bindings by size of minibatch.
 
-    def __init__(self, program: Program) -> None:
+    Args:
+        program: what runs in it.
+        given: by slot, arrays in place of memory of the arena, for values of one size.
+    """
+
+    def __init__(self, program: Program, given: Mapping[int, Any] | None = None) -> None:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
+        self.given: Mapping[int, Any] = given or {}
         self.pool: dict[str, Any] = {}
         self._version, self._threads = first_calls.version, max_threads()
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]

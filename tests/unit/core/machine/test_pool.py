@@ -114,6 +114,49 @@ def shared(threads: int, does: Callable[[], Any] = lambda: None) -> list[tuple[i
     return seen
 
 
+def offered(threads: int, does: Callable[[], Any] = lambda: None) -> list[int]:
+    """For each piece of a call that is offered to so many threads the number of the one that does it."""
+    slot, seen = ctypes.CFUNCTYPE(ctypes.c_int32)(pool.pool().functions["slot"]), []
+
+    def note(_: Any) -> None:
+        does()
+        seen.append(slot())
+
+    pool.pool().offer(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(note), None, threads)
+    return seen
+
+
+@needs_threads
+def test_no_thread_is_woken_for_a_call_that_comes_alone() -> None:
+    for _ in range(5):
+        time.sleep(0.1)  # all sleep by then
+        assert offered(3) == [0]
+
+
+@needs_threads
+def test_threads_help_with_calls_that_follow_one_another() -> None:
+    time.sleep(0.1)
+    seen = [offered(3) for _ in range(2 * pool.IN_A_ROW)]
+    assert all(call == [0] for call in seen[: pool.IN_A_ROW])
+    seen += [offered(3) for _ in range(5000)]
+    assert any(len(call) > 1 for call in seen)
+    assert all(len(call) in (1, 3 * pool.OFFERED_PIECES) for call in seen)
+
+
+@needs_threads
+def test_nothing_is_offered_for_a_while_once_a_caller_has_waited_long() -> None:
+    def wait() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.02)
+
+    seen: list[int] = []
+    begin = time.monotonic()
+    while max(seen, default=0) == 0 and time.monotonic() < begin + 30:
+        seen = offered(2, wait)
+    assert max(seen) == 1
+    assert all(offered(2) == [0] for _ in range(100))
+
+
 @needs_threads
 @pytest.mark.parametrize("number", [1, 2, 5])
 def test_each_piece_is_done_once(number: int) -> None:
