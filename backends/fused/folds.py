@@ -18,6 +18,21 @@ def total(x: Any, y: Any, factor: Any) -> None:
         y[row] = add_up(x[row]) * factor
 
 
+@loop("R3 R2 d")
+def column_totals(x: Any, y: Any, factor: Any) -> None:
+    """Write the sums of columns, added up one row after another, times a factor, to rows of y."""
+    scale = x.dtype.type(factor)
+    for number in prange(len(x)):
+        target = y[number]
+        target[:] = 0
+        for row in range(x.shape[1]):
+            added = x[number, row]
+            for i in range(target.size):
+                target[i] += added[i]
+        for i in range(target.size):
+            target[i] *= scale
+
+
 @loop("R2 R1")
 def greatest(x: Any, y: Any) -> None:
     for row in prange(len(x)):
