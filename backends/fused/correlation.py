@@ -38,12 +38,12 @@ def _multiply(
         rectify: whether negative results then become zero.
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
-    rows, itemsize = targets // groups, out.itemsize
+    itemsize = out.itemsize
     grid, is_clear = work[slot(), : sources * source_grid], False
     result = work[slot(), len(grid) :]
     for turn in prange(len(blocks)):
-        first_image, last_image, slab = blocks[turn]
-        count = last_image - first_image
+        first_image, last_image, slab, first_target, last_target = blocks[turn]
+        count, rows = last_image - first_image, last_target - first_target
         if clears or not is_clear:
             grid[:], is_clear = 0, True
         first_fill, last_fill, first_task, last_task = slabs[slab]
@@ -54,8 +54,8 @@ def _multiply(
             depth, first_weight, first_place, first_run, last_run, first_give, last_give = tasks[task]
             seen, lines = address(places, first_place), gives[first_give:last_give]
             for group in range(groups):
-                left = address(weights, first_weight + group * rows * depth)
-                origin, first_row = address(grid, group * (sources // groups) * source_grid), group * rows
+                first_row = group * (targets // groups) + first_target
+                left, origin = address(weights, first_weight + first_row * depth), address(grid, group * (sources // groups) * source_grid)
                 if is_direct:
                     added = address(bias, first_row) if len(bias) > 0 else 0
                     for i in range(count):
@@ -171,8 +171,9 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
         bias: an array with a number for each filter that is added to its results; None for none.
         rectify: whether negative results then become zero.
     """
-    how = plan_of_results(g, out.itemsize, len(operand))
-    arguments = _arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify)
+    multiplications = _multiplications(out, g)
+    how = plan_of_results(g, out.itemsize, len(operand), max_threads() if multiplications >= thresholds.convolution_shared else 1)
+    arguments = _arguments(ctx, how, out, filters, operand, multiplications, bias, rectify)
     _multiply.run(*arguments, most=len(arguments[1]))
 
 
@@ -182,9 +183,10 @@ def bound_correlation(
     """A function that correlates these arrays, as :func:`correlate` would."""
     if not all(array.flags.carray for array in (out, filters, operand)):
         return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
-    how = plan_of_results(g, out.itemsize, len(operand))
-    arguments = _arguments(ctx, how, out, filters, operand, _multiplications(out, g), bias, rectify)
-    offered = is_offered(_multiplications(out, g), thresholds.convolution_shared)
+    multiplications = _multiplications(out, g)
+    offered = is_offered(multiplications, thresholds.convolution_shared)
+    how = plan_of_results(g, out.itemsize, len(operand), max_threads() if offered else 1)
+    arguments = _arguments(ctx, how, out, filters, operand, multiplications, bias, rectify)
     return _multiply.bound(*arguments, most=len(arguments[1]), offered=offered)
 
 

@@ -7,6 +7,7 @@ channels, phase by phase, from the gradients of results.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ...core.common.shape import size_of
 from ...core.common.windows import Correlation
 from .grid import Grid
-from .tile import DOT_COLUMNS, DOT_ROWS, PANEL_BYTES, VECTOR_BYTES
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES
 
 GRID_BYTES = 1 << 19
 """Memory that the grids of images and of their results should not exceed, so that they stay in a processor's own cache."""
@@ -80,7 +81,8 @@ class Product(NamedTuple):
     """How targets are written from sources.
 
     Attributes:
-        blocks: a row for each block: the first image, the one behind the last, and the slab.
+        blocks: a row for each block: the first image, the one behind the last, and the slab; of a group the first target, and the one behind
+            the last.
         slabs: where the copies of each slab begin and end in *fills*, and its tasks in *tasks*.
         fills: copies from a source to its grid: where to, where from, how many elements.
         tasks: a row for each product: weights of a target, where they begin, where their places begin, begin and end of what it writes in
@@ -143,8 +145,8 @@ class Weighing(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def plan_of_results(g: Correlation, itemsize: int, rows: int) -> Product:
-    """The product that writes results, for so many images."""
+def plan_of_results(g: Correlation, itemsize: int, rows: int, threads: int = 1) -> Product:
+    """The product that writes results, for so many images; fewer blocks of images than *threads* are parted by results."""
     grid, w = Grid(g.windows), g.windows
     how = _arranged(g, grid, itemsize, rows, w.out[0])
     phases = len(grid.phases)
@@ -153,7 +155,7 @@ def plan_of_results(g: Correlation, itemsize: int, rows: int) -> Product:
     places = _places(g, grid, how)
     sources = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     targets = g.maps, how.plane, size_of(w.out), 1
-    return _product(g, how, itemsize, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines)
+    return _product(g, how, itemsize, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines, threads)
 
 
 @lru_cache(maxsize=256)
@@ -235,7 +237,7 @@ def _places(g: Correlation, grid: Grid, how: Arrangement) -> Any:
 
 def _product(
     g: Correlation, how: Arrangement, itemsize: int, rows: int, sources: Sizes, targets: Sizes,
-    fills: list[Any], places: Any, weights: list[tuple[int, int, int]], lines: list[Any],
+    fills: list[Any], places: Any, weights: list[tuple[int, int, int]], lines: list[Any], threads: int = 1,
 ) -> Product:  # fmt: skip
     """A product.
 
@@ -250,7 +252,7 @@ def _product(
     depth = max(of_task[0] for of_task in weights)
     is_direct = how.pixel == targets[3] == 1 and _tiles_fit(runs, lines, depth, VECTOR_BYTES // itemsize)
     return Product(
-        how.blocks(rows),
+        _parted(how.blocks(rows), targets[0] // g.groups, threads),
         np.stack([*_ranges(fills), *_ranges([weights] * len(how.slabs))], axis=1),
         np.concatenate(fills),
         np.concatenate(tasks, axis=1),
@@ -263,6 +265,14 @@ def _product(
         how.clears(rows),
         bool(sum(of_task[:, 2].sum() for of_task in lines) == targets[2]),
     )
+
+
+def _parted(blocks: Any, targets: int, threads: int) -> Any:
+    """For each block, if there are fewer than threads, one for each part of the targets: two more columns tell which these are."""
+    tiles = -(-targets // MOST_ROWS)
+    parts = 1 if len(blocks) >= threads else min(threads, tiles)
+    cuts = [min(tiles * part // parts * MOST_ROWS, targets) for part in range(parts)]
+    return np.array([(*block, *of_targets) for block in blocks for of_targets in pairwise([*cuts, targets])], np.intp)
 
 
 def _tiles_fit(runs: list[Any], lines: list[Any], depth: int, lanes: int) -> bool:

@@ -7,6 +7,7 @@ channels, with the padding that patches see; results lie in grids of their own.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,8 @@ class Tiling(NamedTuple):
     """Which patches come together.
 
     Attributes:
-        blocks: a row for each block: the first image, the one behind the last; the first row of patches, and the one behind the last.
+        blocks: a row for each block: the first image, the one behind the last; the first row of patches, and the one behind the last; and
+            the same of channels of results.
         images, results: how these lie in grids.
         image_pixels, result_pixels: for each of some rows' pixels, in bytes, how far behind the first one it lies in a grid.
         patches: the same for what patches see, and for their results.
@@ -81,8 +83,9 @@ class Tiling(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int) -> Tiling:
-    """How so many images of *channels* are filtered to results with *maps* channels."""
+def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int, threads: int = 1) -> Tiling:
+    """How so many images of *channels* are filtered to results with *maps* channels; fewer blocks of images than *threads* are parted by
+    channels of results."""
     lanes = VECTOR_BYTES // itemsize
     (height, width), (out_height, out_width) = w.dims, w.out
     patch_rows, columns = -(-out_height // 2), -(-out_width // 2)
@@ -104,9 +107,12 @@ def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int) -> Ti
         _places(strip, columns, 2 * of_row, 2 * of_pixel)
         for of_row, of_pixel in ((row_bytes, pixel_bytes), (out_row_bytes, out_pixel_bytes))
     ]
-    firsts = range(0, rows, count)
+    blocks = [(f, min(f + count, rows), p, min(p + strip, patch_rows)) for f in range(0, rows, count) for p in range(0, patch_rows, strip)]
+    panels = 1 if maps % lanes > 0 else -(-maps // (2 * lanes))
+    parts = 1 if len(blocks) >= threads else min(threads, panels)
+    cuts = [min(panels * part // parts * 2 * lanes, maps) for part in range(parts)]
     return Tiling(
-        np.array([(f, min(f + count, rows), p, min(p + strip, patch_rows)) for f in firsts for p in range(0, patch_rows, strip)], np.intp),
+        np.array([(*block, *of_maps) for block in blocks for of_maps in pairwise([*cuts, maps])], np.intp),
         Side(channels, height, width, w.lower[0], w.lower[1], 2, row, step, image_bytes, row_bytes, pixel_bytes),
         Side(maps, out_height, out_width, 0, 0, 0, out_row, out_step, out_image_bytes, out_row_bytes, out_pixel_bytes),
         _places(2 * strip + 2, width, row_bytes, pixel_bytes),

@@ -74,8 +74,9 @@ def _panel(column: int, maps: int, row: int, itemsize: int) -> tuple[int, int]:
 
 
 @jittable
-def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, comes: bool) -> None:
-    """Copy what a block sees of images, or its results, to their grid, or back if it does not *come*."""
+def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, first: int, last: int, comes: bool) -> None:
+    """Copy channels, from the first to the one behind the last, of what a block sees of images, or of its results, to their grid, or back if
+    they do not *come*."""
     channels, height, width, above, before, halo, _, _, image_bytes, row_bytes, pixel_bytes = side
     itemsize = x.itemsize
     lanes, plane = VECTOR_BYTES // itemsize, height * width * itemsize
@@ -85,8 +86,8 @@ def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, comes: bool) ->
     for image in range(block[1] - block[0]):
         inside = grid + image * image_bytes + (begin - top) * row_bytes + before * pixel_bytes
         outside = address(x, ((block[0] + image) * channels * height + begin) * width)
-        for some in range(0, channels, lanes):
-            channel = min(some, channels - lanes)
+        for some in range(first, last, lanes):
+            channel = min(some, last - lanes)
             for at in range(0, size, lanes):
                 pixel = max(min(at, size - lanes), 0)
                 here, there = outside + channel * plane + pixel * itemsize, inside + channel * itemsize
@@ -175,7 +176,7 @@ def _convolve(
             ends[out_row:] = least
         if clears or not is_clear:
             grids[:], is_clear = 0, True
-        _copy(grid, x, images, image_pixels, block, True)
+        _copy(grid, x, images, image_pixels, block, 0, channels, True)
         of_image = (block[3] - block[2]) * columns
         total = (block[1] - block[0]) * of_image
         for first in range(0, total, at_once):
@@ -183,7 +184,7 @@ def _convolve(
             _enter(grid, sums, images, patches[0], of_image, first, some, work)
             for number in range(SUMS):
                 left, to = sums + number * step * itemsize, products + number * out_step * itemsize
-                for column in range(0, out_row, width):
+                for column in range(block[4], out_row if block[5] == maps else block[5], width):
                     is_half, at = out_row - column <= lanes, column * itemsize
                     begin, of_row = _panel(column, maps, out_row, itemsize)
                     right = address(filters, (number * out_row + begin) * channels + column - begin)
@@ -195,11 +196,11 @@ def _convolve(
             for i in range(some):
                 image = (first + i) // of_image
                 to = out_grid + image * out_image_bytes + patches[1, first + i - image * of_image]
-                for m in range(0, maps, lanes):
-                    at = min(m, maps - lanes) * itemsize
+                for m in range(block[4], block[5], lanes):
+                    at = min(m, block[5] - lanes) * itemsize
                     of = products + i * out_row * itemsize + at
                     leave(of, out_step * itemsize, added + at, low, to + at, out_row_bytes, out_pixel_bytes, work)
-        _copy(out_grid, out, results, result_pixels, block, False)
+        _copy(out_grid, out, results, result_pixels, block, block[4], block[5], False)
 
 
 @loop("R2 R2 R1 R1 I2 I2 (11) (11) I1 I1 I2 (3) ?", takes_long=True)
@@ -227,8 +228,8 @@ def _weigh(
             block = blocks[turn]
             if clears or not is_clear:
                 grids[:], is_clear = 0, True
-            _copy(grid, x, images, image_pixels, block, True)
-            _copy(out_grid, grad, results, result_pixels, block, True)
+            _copy(grid, x, images, image_pixels, block, 0, channels, True)
+            _copy(out_grid, grad, results, result_pixels, block, 0, maps, True)
             of_image = (block[3] - block[2]) * columns
             total = (block[1] - block[0]) * of_image
             for first in range(0, total, at_once):
@@ -336,14 +337,15 @@ def _steps(
 ) -> Sequence[Step]:  # fmt: skip
     """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there."""
     channels, maps = g.channels, g.maps
-    how = tiling(channels, maps, g.windows, out.itemsize, len(x))
+    multiplications = out.size * channels * TAPS
+    shared, offered = multiplications >= thresholds.winograd_shared, is_offered(multiplications, thresholds.winograd_shared)
+    how = tiling(channels, maps, g.windows, out.itemsize, len(x), max_threads() if shared or offered else 1)
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     x = writable(ctx, "images", x).reshape(-1)
     transforms = []
     if sums is None:
         sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
         transforms = [_transforming(writable(ctx, "filters", filters), sums, channels, maps, how.results.row, is_turned)]
-    shared = out.size * channels * TAPS >= thresholds.winograd_shared
     convolves = shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify
     return *transforms, (_convolve, convolves, len(work))
 

@@ -24,7 +24,7 @@ VARIABLE = "CNTK_THRESHOLDS"
 NEVER = 2**62
 """A size larger than any."""
 
-OFFERED = 8
+OFFERED = 32
 """From an eighth of the size on from which threads share a call, those that look for work anyway help with it."""
 
 _LARGEST_FILE = 1 << 20

@@ -51,15 +51,22 @@ class Converted:
                 np.copyto(argument, copied, where=changed, casting="same_kind")
         return succeeded
 
-    def bound(self, arguments: Sequence[Any], is_offered: bool = False) -> Callable[[int], bool]:
-        """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
-        return lambda threads: self.run(1 if is_offered else threads, arguments)
-
     def bound_alone(self, arguments: Sequence[Any], failure: Callable[[], RuntimeError]) -> Callable[[], None]:
         """A function that runs it with these arguments on the calling thread, and raises *failure* where it fails."""
 
         def call() -> None:
             if not self.run(1, arguments):
+                raise failure()
+
+        return call
+
+    def bound_shared(
+        self, arguments: Sequence[Any], failure: Callable[[], RuntimeError], threads: Callable[[], int], is_offered: bool
+    ) -> Callable[[], None]:
+        """The same on so many threads; those that look for work are offered nothing."""
+
+        def call() -> None:
+            if not self.run(1 if is_offered else threads(), arguments):
                 raise failure()
 
         return call

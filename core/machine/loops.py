@@ -97,13 +97,7 @@ class Loop:
         code = self._for(arguments)
         if not ((shared or offered) and self._is_parallel):
             return code.bound_alone(arguments, self._failure)
-        run = code.bound(arguments, is_offered=not shared)
-
-        def call() -> None:
-            if not run(self._threads(True, most)):
-                raise self._failure()
-
-        return call
+        return code.bound_shared(arguments, self._failure, partial(self._threads, True, most), is_offered=not shared)
 
     def callee(self, *arguments: Any) -> Callee:
         """What another loop needs to :func:`~cntk.core.machine.language.share` this one, with these arguments, again and again."""
@@ -196,16 +190,31 @@ class _Compiled:
         self._rows.append(row)
         return succeeded
 
-    def bound(self, arguments: Sequence[Any], is_offered: bool = False) -> Callable[[int], bool]:
-        """A function that runs it with these arguments on the given number of threads, and tells whether it succeeded."""
-        return partial(self._run, self._row(arguments), is_offered=is_offered)
-
     def bound_alone(self, arguments: Sequence[Any], failure: Callable[[], RuntimeError]) -> Callable[[], None]:
         """A function that runs it with these arguments on the calling thread, and raises *failure* where it fails."""
         row, run = self._row(arguments), self._alone
 
         def call() -> None:
             run(row)
+            if row[0] == FAILED:
+                row[0] = 0
+                raise failure()
+
+        return call
+
+    def bound_shared(
+        self, arguments: Sequence[Any], failure: Callable[[], RuntimeError], threads: Callable[[], int], is_offered: bool
+    ) -> Callable[[], None]:
+        """The same on so many threads, or offered to those that look for work."""
+        row, way, known = self._row(arguments), pool().offered if is_offered else pool().shared, 0
+        run, argument = self._alone, row
+
+        def call() -> None:
+            nonlocal known, run, argument
+            if known != max_threads():
+                known, number = max_threads(), threads()
+                run, argument = way(self._address, row, number) if number > 1 else (self._alone, row)
+            run(argument)
             if row[0] == FAILED:
                 row[0] = 0
                 raise failure()
@@ -230,9 +239,9 @@ class _Compiled:
             values = [number for value in values for number in (value if type(value) is tuple else (value,))]
         self._struct.pack_into(row, 0, 0, *values)
 
-    def _run(self, row: Any, threads: int, is_offered: bool = False) -> bool:
+    def _run(self, row: Any, threads: int) -> bool:
         if threads > 1:
-            (pool().offer if is_offered else pool().share)(self._address, row, threads)
+            pool().share(self._address, row, threads)
         else:
             self._alone(row)
         if row[0] == FAILED:

@@ -12,7 +12,8 @@ import os
 import platform
 import signal
 import time
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -48,6 +49,9 @@ MOST = 64
 
 X86 = "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
 ARM = "declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"
+Way = tuple[Callable[[Any], None], Any]
+"""A function, and what to call it with."""
+
 PAUSES = {"x86_64": X86, "AMD64": X86, "aarch64": ARM, "arm64": ARM}
 """What lets other work on a processor go on while a thread looks, by the kind of processor: a declaration, and a call."""
 
@@ -99,6 +103,7 @@ CODE = """
 @last_end = global i64 0      ; when the last call that was offered ended, in nanoseconds
 @in_a_row = global i32 0      ; how many came right behind another one
 @avoided_until = global i64 0
+@is_forked = global i32 0     ; whether this is a process forked from the one whose threads they are
 
 @turn = global [16 x i64] zeroinitializer    ; held by the caller whose call is shared
 @mutex = global [16 x i64] zeroinitializer
@@ -361,7 +366,37 @@ end:
   ret void
 }}
 
-; The same as soon as no other call is shared.
+; The same with their arguments in four words of memory, but for processes without threads.
+define void @share_packed(ptr %packed) {{
+  call void @unpack(ptr %packed, ptr @share)
+  ret void
+}}
+
+define void @offer_packed(ptr %packed) {{
+  call void @unpack(ptr %packed, ptr @offer)
+  ret void
+}}
+
+define internal void @unpack(ptr %packed, ptr %way) {{
+  %argument_at = getelementptr ptr, ptr %packed, i64 1
+  %pieces_at = getelementptr ptr, ptr %packed, i64 2
+  %helpers_at = getelementptr ptr, ptr %packed, i64 3
+  %call = load ptr, ptr %packed
+  %argument = load ptr, ptr %argument_at
+  %is_forked = load i32, ptr @is_forked
+  %are_none = icmp ne i32 %is_forked, 0
+  br i1 %are_none, label %alone, label %share
+alone:
+  call void %call(ptr %argument)
+  ret void
+share:
+  %pieces = load i32, ptr %pieces_at
+  %helpers = load i32, ptr %helpers_at
+  call void %way(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
+  ret void
+}}
+
+; The same as share as soon as no other call is shared.
 define void @share_in_turn(ptr %call, ptr %argument, i32 %pieces, i32 %helpers) {{
   call i32 @pthread_mutex_lock(ptr @turn)
   call i1 @share_now(ptr %call, ptr %argument, i32 %pieces, i32 %helpers)
@@ -450,8 +485,11 @@ class Pool:
         self.functions = {name: self._engine.get_function_address(name) for name in called}
         self.turn = self._engine.get_global_value_address("turn")
         self.helpers = ctypes.c_int32.from_address(self._engine.get_global_value_address("started"))
-        of_call = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32
-        self._share, self._offer = self._function("share", None, *of_call), self._function("offer", None, *of_call)
+        self._share = self._function("share", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
+        self._share_packed, self._offer_packed = (self._function(f"{way}_packed", None, ctypes.c_void_p) for way in ("share", "offer"))
+        if hasattr(os, "register_at_fork"):
+            is_forked = ctypes.c_int32.from_address(self._engine.get_global_value_address("is_forked"))
+            os.register_at_fork(after_in_child=partial(setattr, is_forked, "value", 1))
         self._start = self._function("start", ctypes.c_int32, ctypes.c_int64)
         self._asked = 0
         self._function("prepare", None)()
@@ -464,14 +502,19 @@ class Pool:
         helpers = self._started(threads - 1)
         self._share(call, argument, (helpers + 1) * PIECES, helpers)
 
-    def offer(self, call: Any, argument: Any, threads: int) -> None:
+    def shared(self, call: Any, argument: Any, threads: int) -> Way:
+        """What :meth:`share` does, for calls that are repeated; in a forked process the function is called once."""
+        helpers = self._started(threads - 1)
+        return self._share_packed, _packed(call, argument, (helpers + 1) * PIECES, helpers)
+
+    def offered(self, call: Any, argument: Any, threads: int) -> Way:
         """The same for a call that takes microseconds: no thread is woken for it.
 
         Threads that look for work help.  While such calls come one right behind another they are woken once, and go on looking; where one
         was long in coming to an end, as on a busy machine, callers are on their own for a while.
         """
         helpers = self._started(min(threads - 1, OFFERED_HELPERS))
-        self._offer(call, argument, (helpers + 1) * OFFERED_PIECES, helpers)
+        return self._offer_packed, _packed(call, argument, (helpers + 1) * OFFERED_PIECES, helpers)
 
     def _started(self, helpers: int) -> int:
         """So many threads at most, which are started first; how many there are."""
@@ -492,6 +535,13 @@ class Pool:
 
     def _function(self, name: str, *types: Any) -> Any:
         return ctypes.CFUNCTYPE(*types)(self._engine.get_function_address(name))
+
+
+def _packed(call: Any, argument: Any, pieces: int, helpers: int) -> Any:
+    addresses = [ctypes.cast(place, ctypes.c_void_p).value or 0 for place in (call, argument)]
+    words = (ctypes.c_int64 * 4)(*addresses, pieces, helpers)
+    words.refers_to = call, argument  # type: ignore[attr-defined]
+    return words
 
 
 def pool() -> Pool:

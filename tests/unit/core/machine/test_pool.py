@@ -122,7 +122,8 @@ def offered(threads: int, does: Callable[[], Any] = lambda: None) -> list[int]:
         does()
         seen.append(slot())
 
-    pool.pool().offer(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(note), None, threads)
+    run, packed = pool.pool().offered(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(note), None, threads)
+    run(packed)
     return seen
 
 
