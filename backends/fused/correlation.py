@@ -20,7 +20,7 @@ from ...core.machine.loops import loop
 from ...core.types.context import Context
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
-from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, dots, fetch, gathered_tile
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile
 
 LARGEST_FILTERS = 2**21
 """The largest number of weights whose gradient is summed in parts."""
@@ -83,7 +83,7 @@ def _multiply(
 def _write_lines(
     origin: int, seen: int, weights: int, depth: int, to: int, rows: int, target_size: int, lines: Any, bias: int, rectify: bool, like: Any
 ) -> None:  # fmt: skip
-    """Write lines of some targets: the last tile of a line begins where it ends with it, and computes some results again.
+    """Write lines of some targets: the last tile of a line ends with it, and computes some results again.
 
     Args:
         origin, seen: address of the first place of the grid, and of the table of what each weight meets.
@@ -98,9 +98,8 @@ def _write_lines(
         target, of, size = lines[line]
         place = 0
         while place < size:
-            is_half = size < width or 2 * (size - place) <= width
-            span = width // 2 if is_half else width
-            at = min(place, size - span)
+            span = width // 2 if 2 * (size - place) <= width else min(width, size)
+            at, apart = min(place, size - span), (span - width // 2) * itemsize
             place += span
             for part in range(parts):
                 row, end = rows * part // parts, rows * (part + 1) // parts
@@ -109,7 +108,7 @@ def _write_lines(
                 panel, stride = origin + (of + at) * itemsize, target_size * itemsize
                 for i in range(row, end):
                     fetch(to + (i * target_size + target + at + span) * itemsize)
-                gathered_tile(is_half, end - row, left, depth * itemsize, panel, seen, depth, written, stride, added, rectify, like)
+                gathered_tile(apart, end - row, left, depth * itemsize, panel, seen, depth, written, stride, added, rectify, like)
 
 
 @jittable
@@ -118,12 +117,12 @@ def _write_run(panel: int, seen: int, weights: int, depth: int, to: int, rows: i
     itemsize = like.itemsize
     width, parts = PANEL_BYTES // itemsize, (rows + MOST_ROWS - 1) // MOST_ROWS
     for place in range(0, size, width):
-        is_half, ahead = 2 * (size - place) <= width, place * itemsize
+        apart, ahead = 0 if 2 * (size - place) <= width else VECTOR_BYTES, place * itemsize
         for part in range(parts):
             row, end = rows * part // parts, rows * (part + 1) // parts
             left, written = weights + row * depth * itemsize, to + row * target_size * itemsize + ahead
             gathered_tile(
-                is_half, end - row, left, depth * itemsize, panel + ahead, seen, depth, written, target_size * itemsize, 0, False, like
+                apart, end - row, left, depth * itemsize, panel + ahead, seen, depth, written, target_size * itemsize, 0, False, like
             )
 
 

@@ -60,8 +60,10 @@ def greatest_alternate(
     """
 
 
-@loop("q R1 R1 R1 I2 I2 q q ?")
-def find(threads: int, work: Any, x: Any, out: Any, axes: Any, lines: Any, size: int, padded: int, rectify: bool) -> None:
+@loop("q R1 R1 R1 I2 I2 ? q q ?")
+def find(
+    threads: int, work: Any, x: Any, out: Any, axes: Any, lines: Any, is_padded: bool, size: int, padded: int, rectify: bool
+) -> None:  # fmt: skip
     """Find the maximum of each window of each plane.
 
     Args:
@@ -70,6 +72,7 @@ def find(threads: int, work: Any, x: Any, out: Any, axes: Any, lines: Any, size:
         axes: for each axis how many times it is there, its size, the number of windows, the distance between two of them, the elements of
             each, and how many elements lie behind one of the axis.
         lines: copies from a plane to a padded one: where to, where from, how many elements.
+        is_padded: whether a padded plane differs from one of x.
         size, padded: elements of a plane of x, and of a padded one.
         rectify: whether negative maxima become zero.
     """
@@ -81,7 +84,7 @@ def find(threads: int, work: Any, x: Any, out: Any, axes: Any, lines: Any, size:
     are_together, is_direct = over > 0, stride == 1 and count * work.itemsize >= VECTOR_BYTES
     for plane in prange(len(x) // size):
         source, at, to = x, plane * size, begin + space
-        if padded > size or at + size + over > len(x):
+        if is_padded or at + size + over > len(x):
             if not is_clear:
                 work[begin : begin + space], is_clear = -np.inf, True
             for line in range(len(lines)):
@@ -146,7 +149,18 @@ def bound_maxima(ctx: Context, out: Any, planes: Any, w: Windows, rectify: bool)
     are_together = w.strides[-1] == 2 and w.kernel[-1] in FREQUENT
     space = padded + (_slack(w.out[-1], planes.itemsize) if are_together else 0)
     work = ctx.scratch("work", (3 * threads * space,), planes.dtype)
-    arguments = threads, work, planes.reshape(-1), out.reshape(-1), _axes(w), tables_for(w).lines, size_of(w.dims), padded, rectify
+    arguments = (
+        threads,
+        work,
+        planes.reshape(-1),
+        out.reshape(-1),
+        _axes(w),
+        tables_for(w).lines,
+        w.is_padded,
+        size_of(w.dims),
+        padded,
+        rectify,
+    )
     windows = len(planes) * size_of(w.out) * size_of(w.kernel)
     return find.bound(are_many(w, planes), *arguments, most=threads, offered=is_offered(windows, thresholds.pooling_shared))
 

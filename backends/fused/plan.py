@@ -81,8 +81,8 @@ class Product(NamedTuple):
     """How targets are written from sources.
 
     Attributes:
-        blocks: a row for each block: the first image, the one behind the last, and the slab; of a group the first target, and the one behind
-            the last.
+        blocks: a row for each block: the first image, the one behind the last, and the slab; the first target that is written, of those of
+            a group, and the one behind the last.
         slabs: where the copies of each slab begin and end in *fills*, and its tasks in *tasks*.
         fills: copies from a source to its grid: where to, where from, how many elements.
         tasks: a row for each product: weights of a target, where they begin, where their places begin, begin and end of what it writes in
@@ -286,8 +286,7 @@ def _tiles_fit(runs: list[Any], lines: list[Any], depth: int, lanes: int) -> boo
 def _tiles(sizes: Any, lanes: int) -> float:
     """Whole tiles that would take as long as those of some lines."""
     whole, rest = sizes // (2 * lanes), sizes % (2 * lanes)
-    are_half = np.where(rest > lanes, np.where(whole > 0, 0, 2), rest > 0)
-    return float(whole.sum() + ((rest > lanes) & (whole > 0)).sum() + HALF_TILE * are_half.sum())
+    return float(whole.sum() + (rest > lanes).sum() + HALF_TILE * ((rest > 0) & (rest <= lanes)).sum())
 
 
 def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int) -> Arrangement:

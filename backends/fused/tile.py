@@ -68,13 +68,14 @@ def panels_tile(
 
 @lowered_in("tile_code")
 def gathered_tile(
-    is_half: bool, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, bias: int, rectify: bool,
+    apart: int, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, bias: int, rectify: bool,
     like: Any,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel whose rows are scattered, and finish the result while it is in registers.
 
     Args:
-        is_half: whether the panel is half as wide as others, one vector.
+        apart: how many bytes the second vector of a row of the panel, and of the result, begins behind the first: fewer than a vector has
+            if both have some columns; 0 if there is one vector alone.
         rows, a, a_stride, depth, c, c_stride, like: as for :func:`tile`; elements of a row lie side by side.
         b: an address.
         places: address of a table that tells for each row of the panel how many bytes behind *b* it lies.

@@ -59,6 +59,7 @@ class Code:
     def multiply(
         self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any,
         vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None, finish: Finish | None = None,
+        apart: Any = VECTOR_BYTES,
     ) -> None:  # fmt: skip
         """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
 
@@ -67,11 +68,12 @@ class Code:
             most_rows: the most rows that there are.
             columns: how many there are; None for all that the vectors hold.
             finish: generates what is done to the sums before they are written, given also where they go and the flags.
+            apart: the bytes from one vector to the next.
         """
         known = [None if columns is None else self.before(columns, part) for part in range(vectors)]
-        places = [part * VECTOR_BYTES for part in range(vectors)]
+        places = [self.times(part, apart) for part in range(vectors)]
         for count in self.cases(rows, range(1, most_rows + 1)):
-            ends = self.vectors_of(count, c, c_stride, vectors)
+            ends = self.vectors_of(count, c, c_stride, vectors, apart)
             sums = [[self.load(place) if adds else self.zeros for place in to] for to in ends]
             totals = self.products(a, a_stride, a_step, line, places, depth, sums, known)
             if finish is not None:
@@ -123,10 +125,10 @@ class Code:
             builder.branch(done)
         builder.position_at_end(done)
 
-    def vectors_of(self, rows: int, address: Any, stride: Any, vectors: int) -> list[list[Any]]:
+    def vectors_of(self, rows: int, address: Any, stride: Any, vectors: int, apart: Any = VECTOR_BYTES) -> list[list[Any]]:
         """Where the vectors of some rows lie."""
         starts = [self.place(address, row, stride) for row in range(rows)]
-        return [[self.place(start, part, VECTOR_BYTES) for part in range(vectors)] for start in starts]
+        return [[self.place(start, part, apart) for part in range(vectors)] for start in starts]
 
     def products(
         self, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], places: list[Any], depth: Any, sums: list[list[Any]],
@@ -320,7 +322,7 @@ def written(write: Callable[..., None]) -> Any:
 
 @written
 def gathered_tile(
-    code: Code, is_half: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, bias: Any,
+    code: Code, apart: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, bias: Any,
     rectify: Any,
 ) -> None:  # fmt: skip
     def line(number: Any) -> Any:
@@ -332,10 +334,10 @@ def gathered_tile(
         with code.builder.if_then(rectify):
             code.rectify(totals)
 
-    with code.builder.if_else(is_half) as (half, whole):
-        for vectors, block in ((1, half), (2, whole)):
+    with code.builder.if_else(code.is_there(apart)) as (two, one):
+        for vectors, block in ((2, two), (1, one)):
             with block:
-                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors, finish=finish)
+                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors, finish=finish, apart=apart)
 
 
 @written

@@ -75,7 +75,7 @@ def _panel(column: int, maps: int, row: int, itemsize: int) -> tuple[int, int]:
 
 @jittable
 def _copy(grid: int, x: Any, side: Any, pixels: Any, block: Any, first: int, last: int, comes: bool) -> None:
-    """Copy channels, from the first to the one behind the last, of what a block sees of images, or of its results, to their grid, or back if
+    """Copy channels, from the first to the one behind the last, of what a block sees of images to their grid, or of results from theirs if
     they do not *come*."""
     channels, height, width, above, before, halo, _, _, image_bytes, row_bytes, pixel_bytes = side
     itemsize = x.itemsize

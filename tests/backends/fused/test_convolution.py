@@ -307,7 +307,7 @@ def test_more_threads_share_what_was_bound_for_fewer(is_bound: bool, monkeypatch
     monkeypatch.setattr(thresholds, "convolution_compiled", 0)
     monkeypatch.setattr(thresholds, "convolution_shared", 0)
     pool, asked = pytest.importorskip("cntk.core.machine.pool").pool(), []
-    monkeypatch.setattr(pool, "share", lambda *arguments, share=pool.share: asked.append(arguments[-1]) or share(*arguments))
+    monkeypatch.setattr(pool, "shared", lambda *arguments, share=pool.shared: asked.append(arguments[-1]) or share(*arguments))
     x = C.input_variable((3, 9, 9))
     f, data = C.layers.Convolution2D((3, 3), 4)(x), np.random.default_rng(4).random((8, 3, 9, 9), np.float32)
     threads.set_max_threads(1)
