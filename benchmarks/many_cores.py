@@ -43,6 +43,12 @@ class Pieces:
     def share(self, call: int, argument: object, threads: int) -> None:
         self.calls.append([max(0.0, seconds - self._cost) for seconds in self._times(CALL(call), argument)])
 
+    def shared(self, call: int, argument: object, threads: int) -> tuple[object, object]:
+        return lambda _: self.share(call, argument, threads), None
+
+    def offered(self, call: int, argument: object, threads: int) -> tuple[object, object]:
+        return CALL(call), argument
+
     def _times(self, call: object, argument: object) -> list[float]:
         times: list[float] = []
 
@@ -73,7 +79,8 @@ def measured(workload: str, steps: int, wake: float) -> tuple[float, float, list
     alone = [_seconds(step, minibatches[i % len(minibatches)]) for i in range(2 * steps)]
     C.device.set_threads(max(PROCESSORS))
     stand_in = Pieces(max(PROCESSORS))
-    pool().share = stand_in.share
+    for name in ("share", "shared", "offered"):
+        setattr(pool(), name, getattr(stand_in, name))
     for i in range(steps):  # programs are bound anew for as many threads
         step(*minibatches[i % len(minibatches)])
     shared: list[float] = []
