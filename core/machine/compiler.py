@@ -29,6 +29,9 @@ from .array_layout import DATA, SHAPE, STRIDES
 ENTRY = "cntk_loop"
 """The name of a loop's entry function."""
 
+TUNING = "-prefer-256-bit"
+"""Features of all levels.  LLVM would leave half of a vector of 512 bits unused, as the first processors that had them lowered their clock."""
+
 _unread = language.Unread()
 
 _word, _byte, _int = ir.IntType(64), ir.IntType(8), ir.IntType(32)
@@ -126,7 +129,7 @@ class _Codegen(JITCPUCodegen):
     def _customize_tm_options(self, options: dict[str, Any]) -> None:
         super()._customize_tm_options(options)
         if self._level is not None:
-            options.update(cpu=self._level, features="")
+            options.update(cpu=self._level, features=TUNING)
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Nothing: there is no machine code yet."""
