@@ -30,7 +30,7 @@ ENTRY = "cntk_loop"
 """The name of a loop's entry function."""
 
 TUNING = "-prefer-256-bit"
-"""Features of all levels.  LLVM would leave half of a vector of 512 bits unused, as the first processors that had them lowered their clock."""
+"""Features of all levels: LLVM leaves half of a vector of 512 bits unused otherwise, since the first processors with them had lower clocks."""
 
 _unread = language.Unread()
 
