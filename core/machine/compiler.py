@@ -30,7 +30,7 @@ ENTRY = "cntk_loop"
 """The name of a loop's entry function."""
 
 TUNING = "-prefer-256-bit"
-"""Features of all levels: LLVM leaves half of a vector of 512 bits unused otherwise, since the first processors with them had lower clocks."""
+"""Features of all levels: LLVM leaves half of a vector of 512 bits unused otherwise, as the first such processors had lower clocks then."""
 
 _unread = language.Unread()
 
