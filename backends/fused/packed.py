@@ -12,6 +12,7 @@ from ...core.common.threads import max_threads
 from ...core.common.thresholds import is_offered, thresholds
 from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
+from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
 from .pieces import address
@@ -44,14 +45,14 @@ def _pack(panels: Any, b: int, like: Any, sizes: Any) -> None:
         pack(to, b + begin * b_stride, b_stride, b_step, end - begin, column, min(n, column + batch), like)
 
 
-@loop("R1 q q R1 ? (9)", takes_long=True)
-def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
+@loop("R1 q q R1 ? ? (9)", takes_long=True)
+def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bool, sizes: Any) -> None:
     """Write a product.
 
     Args:
         panels: the second operand.
         a, c: addresses of the first operand and the result.
-        bias: what is added to each row of the result; empty for nothing.
+        bias: what is added to each row of the result, or to its columns if the numbers are *of_rows*; empty for nothing.
         rectify: whether negative results then become zero.
         sizes: rows, depth and columns; the columns of a batch and the rows of a block, which are multiplied by it; how many bytes lie
             between rows and elements of a row of the first operand, and between rows of the result; whether rows are outside.
@@ -64,7 +65,7 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any)
     for number in prange(batches * blocks):
         first, begin_column = number % blocks * block, number // blocks * batch
         last = min(m, first + block)
-        if last - first <= len(PANELS) and PANELS[last - first - 1] > 1 and a_step == itemsize:
+        if last - first <= len(PANELS) and PANELS[last - first - 1] > 1 and a_step == itemsize and not of_rows:
             left, to = a + first * a_stride, c + first * c_stride
             _multiply_few(
                 panels, left, a_stride, last - first, depth, n, begin_column, min(n, begin_column + batch), to, c_stride, bias, rectify
@@ -82,10 +83,10 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, rectify: bool, sizes: Any)
                 right = address(panels, begin * of_row // itemsize) + column // width * (end - begin) * PANEL_BYTES
                 for line in range(2 * rows):
                     fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
-                added = address(bias, column) if is_last and len(bias) > 0 else 0
+                added = address(bias, row if of_rows else column) if is_last and len(bias) > 0 else 0
                 finished_tile(
                     rows, left, a_stride, a_step, right, end - begin, to, c_stride, known,
-                    part > 0, added, False, rectify and is_last, panels,
+                    part > 0, added, of_rows, rectify and is_last, panels,
                 )  # fmt: skip
 
 
@@ -128,10 +129,40 @@ def panels(ctx: Context, operand: int, matrix: Any) -> Any:
 
 
 def _fill(target: Any, matrix: Any) -> None:
+    _pack.run(*_packing(target, matrix))
+
+
+def _packing(target: Any, matrix: Any) -> tuple[Any, ...]:
+    """Whether threads share the packing of a matrix, and its arguments."""
     depth, n = matrix.shape
     width = PANEL_BYTES // matrix.itemsize
-    batch = PACKED_AT_ONCE * width
-    _pack.run(matrix.size >= thresholds.elements_shared, target, matrix.ctypes.data, target[:0], (depth, n, batch, *matrix.strides, width))
+    sizes = depth, n, PACKED_AT_ONCE * width, *matrix.strides, width
+    return matrix.size >= thresholds.elements_shared, target, matrix.ctypes.data, target[:0], sizes
+
+
+def bound_by_rows(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+    """A function that writes the product of *left* ``(m, depth)`` and *right* ``(depth, n)``, which has few columns and is packed first, to
+    *out*, whose rows are contiguous; threads share rows, so that each is read once.
+
+    Args:
+        bias: an array of shape ``(m,)`` that is added to each column; None for none.
+        rectify: whether negative results then become zero.
+    """
+    (m, n), depth, width = out.shape, left.shape[1], PANEL_BYTES // out.itemsize
+    columns = -(-n // width) * width
+    target = ctx.scratch("panels", (depth * columns,), out.dtype)
+    pack = _pack.bound(*_packing(target, right))
+    block = -(-m // (max_threads() * PIECES * MOST_ROWS)) * MOST_ROWS
+    sizes = m, depth, n, columns, block, *left.strides, out.strides[0], 0
+    added = target[:0] if bias is None else bias
+    multiply = _multiply.bound(True, target, left.ctypes.data, out.ctypes.data, added, True, rectify, sizes)
+
+    def call() -> None:
+        pack()
+        multiply()
+
+    call.arrays = left, right, out  # type: ignore[attr-defined]  # the loops know their addresses alone
+    return call
 
 
 def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
@@ -151,6 +182,6 @@ def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = Fals
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
     sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE)
     added = made[:0] if bias is None else bias
-    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, rectify, sizes, offered=offered)
+    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, False, rectify, sizes, offered=offered)
     call.arrays = left, made, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call

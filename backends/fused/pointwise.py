@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import size_of
+from ...core.common.threads import max_threads
 from ...core.common.windows import Correlation
+from ...core.machine.pool import PIECES
 from ...core.types.context import Context
-from . import correlation, products
+from . import correlation, packed, products
+from .products import FEW_PANELS
+from .tile import MOST_ROWS, PANEL_BYTES
 
 LARGEST_FILTERS = 2**62
 """There is no limit: gradients of filters are not summed in parts where there are many weights."""
@@ -42,15 +46,23 @@ def bound_correlation(
         return correlation.bound_correlation(ctx, *arrays, g, bias, rectify)
     weights = filters.reshape(g.maps, g.channels)
     if _skips_nothing(g):
-        return products.bound(ctx, weights, _pixels(operand), _pixels(out), bias, rectify, of_rows=True)
+        return _bound_product(ctx, weights, _pixels(operand), _pixels(out), bias, rectify)
     gathered = _gathered(ctx, operand, g)
-    multiply = products.bound(ctx, weights, _pixels(gathered), _pixels(out), bias, rectify, of_rows=True)
+    multiply = _bound_product(ctx, weights, _pixels(gathered), _pixels(out), bias, rectify)
 
     def call() -> None:
         np.copyto(gathered, operand[_seen(g)])
         multiply()
 
     return call
+
+
+def _bound_product(ctx: Context, weights: Any, pixels: Any, out: Any, bias: Any, rectify: bool) -> Callable[[], None]:
+    """A function that multiplies filters by the pixels of each image; of one image of few pixels threads share the filters."""
+    (images, maps, n), pieces = out.shape, PIECES * max_threads()
+    if images == 1 and max_threads() > 1 and n * out.itemsize < pieces * FEW_PANELS * PANEL_BYTES and maps >= pieces * MOST_ROWS:
+        return packed.bound_by_rows(ctx, weights, pixels[0], out[0], bias, rectify)
+    return products.bound(ctx, weights, pixels, out, bias, rectify, of_rows=True)
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:

@@ -129,3 +129,19 @@ def test_threads_evaluate_the_same_function() -> None:
     with ThreadPoolExecutor(4) as pool:
         for rows, found in pool.map(lambda rows: (rows, f.eval(ROWS[:rows])), sizes * 6):
             np.testing.assert_array_equal(found, alone[rows])
+
+
+@both_types
+@pytest.mark.parametrize("depth", [32, 1024, 2500])
+@pytest.mark.parametrize(("m", "n"), [(200, 49), (97, 1), (256, 196)])
+def test_threads_that_share_rows_write_the_same_bits(m: int, n: int, depth: int, dtype: Any) -> None:
+    left, right, bias = numbers(m, depth, dtype=dtype), numbers(depth, n, dtype=dtype, seed=1), numbers(m, dtype=dtype, seed=2)
+    ctx = Context(backend_named("numpy"), training=False)
+    for added, rectify in ((None, False), (bias, False), (bias, True), (None, True)):
+        expected, out = np.empty((2, m, n), dtype)
+        products.bound(ctx, left, right, expected, added, rectify, of_rows=True)()
+        call = packed.bound_by_rows(ctx, left, right, out, added, rectify)
+        for _ in range(2):
+            out[...] = 7
+            call()
+            np.testing.assert_array_equal(out, expected)
