@@ -16,10 +16,14 @@ import cntk as C
 from cntk.backends.fused import convolution, pooling
 from cntk.core.common import threads
 from cntk.core.common.thresholds import NEVER, overridden, thresholds
+from cntk.core.common.windows import correlation as geometry
+from cntk.core.extension.device import backend_named
+from cntk.core.types.context import Context
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
 correlation = pytest.importorskip("cntk.backends.fused.correlation")
+plan = pytest.importorskip("cntk.backends.fused.plan")
 
 pytestmark = pytest.mark.usefixtures("three_threads")
 
@@ -318,3 +322,25 @@ def test_more_threads_share_what_was_bound_for_fewer(is_bound: bool, monkeypatch
         threads.set_max_threads(number)
         np.testing.assert_array_equal(call(data), before)
         assert asked[-1] == number
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("size", "kernel", "strides"), [((5, 5), (3, 3), (1, 1)), ((20, 33), (3, 5), (1, 1)), ((7, 7), (3, 3), (2, 2))])
+def test_threads_share_the_filters_of_one_image(
+    size: Any, kernel: Any, strides: Any, groups: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thresholds, "convolution_shared", 0)
+    random, maps, channels = np.random.default_rng(7), 50, 6
+    g = geometry(maps, (channels // groups, *kernel), (channels, *size), (1, *strides), (1, 1, 1), (False, True, True), groups)
+    images, filters = random.standard_normal((1, channels, *size)), random.standard_normal((maps, channels // groups, *kernel))
+    images, filters, bias = images.astype(dtype), filters.astype(dtype), random.standard_normal(maps).astype(dtype)
+    found = []
+    for number in (1, 3):
+        threads.set_max_threads(number)
+        out = np.full((1, maps, *g.windows.out), np.nan, dtype)
+        correlation.bound_correlation(Context(backend_named("numpy"), training=False), out, filters, images, g, bias, True)()
+        found.append(out)
+    np.testing.assert_array_equal(*found)
+    alone, shared = (len(plan.plan_of_results(g, out.itemsize, 1, number).blocks) for number in (1, 40))
+    assert shared > alone

@@ -199,3 +199,19 @@ def test_operators_agree_with_their_own_methods(transposed: bool, used: list[boo
         del function.__dict__["_programs"]  # which are bound to the loops
     for one, other in zip(found, [z.eval(data), *weighted.grad(data, wrt=[x, filters]).values()], strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("rows", "maps", "is_parted"), [(1, 64, True), (1, 80, True), (2, 96, True), (1, 70, False)])
+def test_threads_share_the_channels_of_few_images(
+    rows: int, maps: int, is_parted: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thresholds, "winograd_shared", 0)
+    g = correlation(20, maps, (6, 7), True)
+    case, found = Case(rows, g, dtype, is_whole=False), []
+    for number in (1, 3):
+        threads.set_max_threads(number)
+        found.append(case.computed(winograd)[0])
+    np.testing.assert_array_equal(*found)
+    alone, shared = (len(tiling.tiling(20, maps, g.windows, dtype().itemsize, rows, number).blocks) for number in (1, 3))
+    assert (alone, shared > alone) == (rows, is_parted)
