@@ -149,19 +149,9 @@ def bound_maxima(ctx: Context, out: Any, planes: Any, w: Windows, rectify: bool)
     are_together = w.strides[-1] == 2 and w.kernel[-1] in FREQUENT
     space = padded + (_slack(w.out[-1], planes.itemsize) if are_together else 0)
     work = ctx.scratch("work", (3 * threads * space,), planes.dtype)
-    arguments = (
-        threads,
-        work,
-        planes.reshape(-1),
-        out.reshape(-1),
-        _axes(w),
-        tables_for(w).lines,
-        w.is_padded,
-        size_of(w.dims),
-        padded,
-        rectify,
-    )
+    flat, tables = (planes.reshape(-1), out.reshape(-1)), (_axes(w), tables_for(w).lines, w.is_padded)
     windows = len(planes) * size_of(w.out) * size_of(w.kernel)
+    arguments = threads, work, *flat, *tables, size_of(w.dims), padded, rectify
     return find.bound(are_many(w, planes), *arguments, most=threads, offered=is_offered(windows, thresholds.pooling_shared))
 
 

@@ -25,7 +25,7 @@ NEVER = 2**62
 """A size larger than any."""
 
 OFFERED = 32
-"""From an eighth of the size on from which threads share a call, those that look for work anyway help with it."""
+"""From a 32nd of the size on from which threads share a call, those that look for work anyway help with it."""
 
 _LARGEST_FILE = 1 << 20
 

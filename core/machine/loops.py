@@ -206,14 +206,16 @@ class _Compiled:
         self, arguments: Sequence[Any], failure: Callable[[], RuntimeError], threads: Callable[[], int], is_offered: bool
     ) -> Callable[[], None]:
         """The same on so many threads, or offered to those that look for work."""
-        row, way, known = self._row(arguments), pool().offered if is_offered else pool().shared, 0
-        run, argument = self._alone, row
+        row, run, known = self._row(arguments), self._alone, 0
+        argument = row
 
         def call() -> None:
             nonlocal known, run, argument
             if known != max_threads():
                 known, number = max_threads(), threads()
-                run, argument = way(self._address, row, number) if number > 1 else (self._alone, row)
+                run, argument = self._alone, row
+                if number > 1:
+                    run, argument = (pool().offered if is_offered else pool().shared)(self._address, row, number)
             run(argument)
             if row[0] == FAILED:
                 row[0] = 0
