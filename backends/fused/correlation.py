@@ -18,6 +18,7 @@ from ...core.common.windows import Correlation
 from ...core.machine.language import jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
+from . import few_pixels
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile
@@ -185,6 +186,10 @@ def bound_correlation(
     multiplications = _multiplications(out, g)
     offered = is_offered(multiplications, thresholds.convolution_shared)
     how = plan_of_results(g, out.itemsize, len(operand), max_threads() if offered else 1)
+    if len(operand) == 1 and few_pixels.fits(g, how, out.itemsize):
+        call = few_pixels.bound(ctx, out, filters, operand, g, how, bias, rectify)
+        if call is not None:
+            return call
     arguments = _arguments(ctx, how, out, filters, operand, multiplications, bias, rectify)
     return _multiply.bound(*arguments, most=len(arguments[1]), offered=offered)
 

@@ -85,6 +85,17 @@ def gathered_tile(
 
 
 @lowered_in("tile_code")
+def pixels_tile(rows: int, a: int, a_places: int, b: int, places: int, depth: int, c: int, like: Any) -> None:
+    """Multiply rows whose elements are scattered alike by a panel, and write a panel.
+
+    Args:
+        rows, b, depth, c, like: as for :func:`tile`.
+        a, a_places: an address, and that of a table that tells how many bytes behind it each row begins.
+        places: address of a table that tells how many bytes behind that each element of a row lies.
+    """
+
+
+@lowered_in("tile_code")
 def strided_tile(
     is_half: bool, adds: bool, rows: int, a: int, a_stride: int, a_step: int, b: int, b_stride: int, depth: int,
     c: int, c_stride: int, like: Any,

@@ -75,7 +75,7 @@ class Code:
         for count in self.cases(rows, range(1, most_rows + 1)):
             ends = self.vectors_of(count, c, c_stride, vectors, apart)
             sums = [[self.load(place) if adds else self.zeros for place in to] for to in ends]
-            totals = self.products(a, a_stride, a_step, line, places, depth, sums, known)
+            totals = self.products(self.starts(a, count, a_stride), self.every(a_step), line, places, depth, sums, known)
             if finish is not None:
                 finish(totals, ends, known)
             self.store_all(totals, ends, known)
@@ -99,9 +99,10 @@ class Code:
                 for place in (place for of_row in terms for place in of_row):
                     _prefetch(builder, place, is_written=False)
             sums = [[self.zeros] * vectors for _ in range(count)]
+            ahead = [self.number(AHEAD)] if of_count == 1 else []
             totals = self.products(
-                a, a_stride, self.itemsize, lambda row: self.place(b, row, PANEL_BYTES), places, depth, sums, [None] * vectors,
-                [self.number(AHEAD)] if of_count == 1 else [],
+                self.starts(a, count, a_stride), self.every(self.itemsize), lambda row: self.place(b, row, PANEL_BYTES), places, depth,
+                sums, [None] * vectors, ahead,
             )  # fmt: skip
             are_all = builder.icmp_signed("==", columns, self.number(vectors * self.lanes))
             with builder.if_else(are_all) as (whole, part):
@@ -127,26 +128,37 @@ class Code:
 
     def vectors_of(self, rows: int, address: Any, stride: Any, vectors: int, apart: Any = VECTOR_BYTES) -> list[list[Any]]:
         """Where the vectors of some rows lie."""
-        starts = [self.place(address, row, stride) for row in range(rows)]
-        return [[self.place(start, part, apart) for part in range(vectors)] for start in starts]
+        return [[self.place(start, part, apart) for part in range(vectors)] for start in self.starts(address, rows, stride)]
+
+    def starts(self, address: Any, rows: int, stride: Any) -> list[Any]:
+        """Where some rows begin."""
+        return [self.place(address, row, stride) for row in range(rows)]
+
+    def every(self, step: Any) -> Callable[[Any], Any]:
+        """A function that tells how many bytes behind the first of elements that lie *step* bytes apart one of them lies."""
+        return lambda number: self.times(number, step)
 
     def products(
-        self, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], places: list[Any], depth: Any, sums: list[list[Any]],
-        known: list[Any], ahead: Sequence[Any] = (),
+        self, starts: list[Any], behind: Callable[[Any], Any], line: Callable[[Any], Any], places: list[Any], depth: Any,
+        sums: list[list[Any]], known: list[Any], ahead: Sequence[Any] = (),
     ) -> list[list[Any]]:  # fmt: skip
-        """Variables for sums of rows times vectors, which lie *places* behind an address that *line* tells, beginning with *sums*.
+        """Variables for sums of rows times vectors, beginning with *sums*.
 
-        What lies *ahead* of that address is fetched into the cache.
+        Args:
+            starts, behind: where rows begin, and what tells how many bytes behind that an element of each lies.
+            line, places: what tells an address for an element, and how many bytes behind it its vectors lie.
+            depth: elements of a row.
+            known: flags of the elements that each vector has; None for all.
+            ahead: bytes behind the address that *line* tells, of what is fetched into the cache.
         """
-        starts = [self.place(a, row, a_stride) for row in range(len(sums))]
         totals = [[self._variable(value) for value in of_row] for of_row in sums]
         with cgutils.for_range(self.builder, depth) as loop:
-            first = line(loop.index)
+            first, offset = line(loop.index), behind(loop.index)
             for place in ahead:
                 _prefetch(self.builder, self.builder.add(first, place), is_written=False)
             parts = [self.load(self.place(first, 1, place), flags) for place, flags in zip(places, known, strict=True)]
             for start, of_row in zip(starts, totals, strict=True):
-                many = self.spread(self.place(start, loop.index, a_step))
+                many = self.spread(self.builder.add(start, offset))
                 for part, total in zip(parts, of_row, strict=True):
                     self._add_product(many, part, total)
         return totals
@@ -338,6 +350,18 @@ def gathered_tile(
         for vectors, block in ((2, two), (1, one)):
             with block:
                 code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors, finish=finish, apart=apart)
+
+
+@written
+def pixels_tile(code: Code, rows: Any, a: Any, a_places: Any, b: Any, places: Any, depth: Any, c: Any) -> None:
+    for count in code.cases(rows, range(1, MOST_ROWS + 1)):
+        starts = [code.builder.add(a, code.entry(a_places, row)) for row in range(count)]
+        ends, known, sums = code.vectors_of(count, c, PANEL_BYTES, 2), [None] * 2, [[code.zeros] * 2 for _ in range(count)]
+        totals = code.products(
+            starts, lambda number: code.entry(places, number), lambda number: code.place(b, number, PANEL_BYTES), [0, VECTOR_BYTES], depth,
+            sums, known,
+        )  # fmt: skip
+        code.store_all(totals, ends, known)
 
 
 @written
