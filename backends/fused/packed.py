@@ -17,7 +17,7 @@ from ...core.types.context import Context
 from .dense import DEPTH
 from .pieces import address
 from .products import division, finish_row, pack
-from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_tile, pointer
+from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_at_once, panels_tile, pointer
 
 ROWS_OUTSIDE = 64
 """Rows of a block from which on some rows meet all panels before the next rows do; fewer meet a panel while that is in the cache."""
@@ -97,19 +97,20 @@ def _multiply_few(
 ) -> None:  # fmt: skip
     """Multiply a few rows by several panels at once."""
     itemsize = panels.itemsize
-    width, most = PANEL_BYTES // itemsize, PANELS[rows - 1]
+    width = PANEL_BYTES // itemsize
     parts, of_row = (depth + DEPTH - 1) // DEPTH, (n + width - 1) // width * PANEL_BYTES
     for part in range(parts):
         begin, end = depth * part // parts, depth * (part + 1) // parts
         step = (end - begin) * PANEL_BYTES
-        for column in range(begin_column, end_column, most * width):
-            count, known = most, min(most * width, end_column - column)
-            while count // 2 * width >= known:
-                count //= 2
+        column = begin_column
+        while column < end_column:
+            count = panels_at_once(rows, end_column - column, width)
+            known = min(count * width, end_column - column)
             right, to = address(panels, begin * of_row // itemsize) + column // width * step, c + column * itemsize
             panels_tile(
                 part > 0, rows, count, a + begin * itemsize, a_stride, right, step, end - begin, known, to, c_stride, to, c_stride, panels
             )
+            column += count * width
     if len(bias) > 0 or rectify:
         columns = end_column - begin_column
         for row in range(rows):

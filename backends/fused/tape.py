@@ -17,7 +17,7 @@ from ...core.machine.pool import helpers_of as helpers_of
 from ...core.types.context import Context
 from . import opcodes as op
 from .elements import compute
-from .tile import MOST_ROWS, PANEL_BYTES, PANELS, panels_tile, pointer
+from .tile import MOST_ROWS, PANEL_BYTES, PANELS, panels_at_once, panels_tile, pointer
 
 AT_ONCE = 4096
 """Elements of a value that go through operations together: as many as lie in the nearer caches with all other values."""
@@ -219,13 +219,13 @@ def _multiply(tape: Any, line: int, first: int, last: int, begin: int, begin_col
         end_of_group = min(begin_of_group + group, end_column)
         for block in range(blocks):
             start, stop = (last - first) * block // blocks, (last - first) * (block + 1) // blocks
-            most = PANELS[stop - start - 1]
-            for column in range(begin_of_group, end_of_group, most * width):
-                panels, known = most, min(most * width, size - column)
-                while panels // 2 * width >= known:
-                    panels //= 2
+            column = begin_of_group
+            while column < end_of_group:
+                panels = panels_at_once(stop - start, end_of_group - column, width)
+                known = min(panels * width, end_of_group - column)
                 panel, behind = tape[line, op.Y] + column // width * panel_step, column * like.itemsize
                 panels_tile(
                     adds, stop - start, panels, x + start * x_stride, x_stride, panel, panel_step, depth, known,
                     term + start * term_stride + behind, term_stride, z + start * z_stride + behind, z_stride, like,
                 )  # fmt: skip
+                column += panels * width

@@ -31,6 +31,15 @@ DOT_ROWS, DOT_COLUMNS = (4, 6) if _IS_WIDE else (3, 4)
 
 
 @jittable
+def panels_at_once(rows: int, columns: int, width: int) -> int:
+    """How many panels of a width :func:`panels_tile` takes for so many rows and the columns that are left, and no more than there are."""
+    panels = PANELS[rows - 1]
+    while panels > 1 and (panels - 1) * width >= columns:
+        panels //= 2
+    return panels
+
+
+@jittable
 def tile(rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, like: Any) -> None:
     """Multiply rows by a panel.
 

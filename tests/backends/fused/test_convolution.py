@@ -328,7 +328,7 @@ def test_more_threads_share_what_was_bound_for_fewer(is_bound: bool, monkeypatch
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("size", "kernel", "strides"), [((5, 5), (3, 3), (1, 1)), ((20, 33), (3, 5), (1, 1)), ((7, 7), (3, 3), (2, 2))])
 def test_threads_share_the_filters_of_one_image(
-    size: Any, kernel: Any, strides: Any, groups: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+    size: Any, kernel: Any, strides: Any, groups: int, dtype: Any, monkeypatch: pytest.MonkeyPatch, bytes_with_an_end: Callable[[int], Any]
 ) -> None:
     monkeypatch.setattr(thresholds, "convolution_shared", 0)
     random, maps, channels = np.random.default_rng(7), 50, 6
@@ -338,7 +338,8 @@ def test_threads_share_the_filters_of_one_image(
     found = []
     for number in (1, 3):
         threads.set_max_threads(number)
-        out = np.full((1, maps, *g.windows.out), np.nan, dtype)
+        shape = (1, maps, *g.windows.out)
+        out = bytes_with_an_end(int(np.prod(shape)) * images.itemsize).view(dtype).reshape(shape)
         correlation.bound_correlation(Context(backend_named("numpy"), training=False), out, filters, images, g, bias, True)()
         found.append(out)
     np.testing.assert_array_equal(*found)

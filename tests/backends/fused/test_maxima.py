@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -58,18 +59,23 @@ def expected(planes: Any, w: Any) -> Any:
 @pytest.mark.parametrize("rectify", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_maxima_are_numpys(geometry: Any, dtype: Any, rectify: bool, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maxima_are_numpys(
+    geometry: Any, dtype: Any, rectify: bool, number: int, monkeypatch: pytest.MonkeyPatch, bytes_with_an_end: Callable[[int], Any]
+) -> None:
     monkeypatch.setattr(thresholds, "pooling_shared", 0)
     threads.set_max_threads(number)
     shape, kernel, strides, pad = geometry
     w = pooling_windows(shape, kernel, strides, (pad,) * len(shape), False)
     random = np.random.default_rng(3)
-    planes = random.standard_normal((7, *shape)).astype(dtype)
+    drawn = random.standard_normal((7, *shape)).astype(dtype)
+    planes = bytes_with_an_end(drawn.nbytes).view(dtype).reshape(drawn.shape)
+    planes[...] = drawn
     special = random.integers(0, 12, planes.shape)
     planes[3:][special[3:] == 0] = np.nan
     planes[2:5][special[2:5] == 1] = np.inf
     planes[2:][special[2:] == 2] = -np.inf
-    out = np.empty((len(planes), *w.out), dtype)
+    results = (len(planes), *w.out)
+    out = bytes_with_an_end(int(np.prod(results)) * drawn.itemsize).view(dtype).reshape(results)
     ctx = Context(backend_named("numpy"), training=False)
     call = maxima.bound_maxima(ctx, out, planes, w, rectify)
     for _ in range(2):

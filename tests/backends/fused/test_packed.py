@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -129,6 +130,19 @@ def test_threads_evaluate_the_same_function() -> None:
     with ThreadPoolExecutor(4) as pool:
         for rows, found in pool.map(lambda rows: (rows, f.eval(ROWS[:rows])), sizes * 6):
             np.testing.assert_array_equal(found, alone[rows])
+
+
+@both_types
+@pytest.mark.parametrize("m", range(1, 9))
+def test_no_panel_is_read_that_there_is_not(m: int, dtype: Any, bytes_with_an_end: Callable[[int], Any]) -> None:
+    for n in (20, 40, 80, 112):
+        left, right = numbers(m, 37, dtype=dtype), numbers(37, n, dtype=dtype, seed=1)
+        made = packed.panels(context(), 1, right)
+        last = bytes_with_an_end(made.nbytes).view(dtype)
+        last[...] = made
+        out = np.empty((m, n), dtype)
+        packed.bound(left, last, out)()
+        np.testing.assert_array_equal(out, product(left, right))
 
 
 @both_types

@@ -53,13 +53,13 @@ def test_functions_take_what_is_no_number_and_what_is_too_large(dtype: Any) -> N
 
 @both_types
 @pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
-def test_products_of_any_size(transposed: bool, dtype: Any) -> None:
+def test_products_of_any_size(transposed: bool, dtype: Any, bytes_with_an_end: Callable[[int], Any]) -> None:
     random = np.random.default_rng(2)
-    for m, k, n in [(m, 5, 40) for m in range(1, 20)] + [(3, 1, 1), (9, 70, 32), (2, 33, 100), (17, 8, 31)]:
+    many = [(m, 5, n) for m in range(1, 20) for n in (20, 40, 80)]
+    for m, k, n in [*many, (3, 1, 1), (9, 70, 32), (2, 33, 100), (17, 8, 31)]:
         a, b, c = (random.standard_normal(shape).astype(dtype) for shape in ((m, k), (n, k) if transposed else (k, n), (m + 1, n + 3)))
         b, untouched = b.T if transposed else b, c.copy()
-        packed = np.empty(tape.packed_bytes(b), np.uint8)
-        like = np.empty(0, dtype)
+        packed, like = bytes_with_an_end(tape.packed_bytes(b)), np.empty(0, dtype)
         tape.pack(0, tape.blocks_of(b, packed.ctypes.data), like)
         line = [op.PRODUCT, n, 0, k, c.ctypes.data, c.strides[0], 0, a.ctypes.data, a.strides[0], 0, packed.ctypes.data, *[0] * 5]
         tape.run(0, 1, np.array([line], np.intp), np.array([0, m]), 0, 1, True, *ALONE, like)
