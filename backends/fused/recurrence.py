@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common import threads
-from ...core.common.thresholds import thresholds
+from ...core.common.thresholds import OFFERED, thresholds
 from ...core.machine.self_check import are_usable
 from ...core.run.memory import padded_rows
 from ...core.run.recurrence import Call, DelayCopy, LoopSchedule
@@ -137,7 +137,7 @@ class Tape:
         product, least = np.zeros(4, np.intp), thresholds.product_row_shared
         columns = self._machine.multiply_columns.callee(tape, product, self._like)
         helpers = 0 if parts > 1 else self._machine.helpers_of(count)
-        sharing = columns.code, columns.arguments, helpers, least
+        sharing = columns.code, columns.arguments, helpers, least, least // OFFERED
         call = self._machine.run.bound(is_shared, parts, tape, offsets, begin, end, rising, product, sharing, self._like)
         call.callee = columns  # type: ignore[attr-defined]  # the loop knows its addresses alone
         return call

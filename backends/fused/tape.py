@@ -90,7 +90,7 @@ def pack(blocks: Any, like: Any) -> None:
                     to[row * width + column] = carray(pointer(element, like), 1)[0] if column < known else 0
 
 
-@loop("q I2 I1 q q ? I1 (4) R1", takes_long=True)
+@loop("q I2 I1 q q ? I1 (5) R1", takes_long=True)
 def run(
     parts: int, tape: Any, offsets: Any, begin: int, end: int, rising: bool, product: Any, sharing: Any, like: Any
 ) -> None:  # fmt: skip
@@ -103,8 +103,8 @@ def run(
         begin, end: the steps to run.
         rising: whether they come in the order of time.
         product: where :func:`multiply_columns` is told of the product.
-        sharing: the address of that function's code and of its arguments, how many helpers there are, and from how many multiplications on
-            they share a product.
+        sharing: the address of that function's code and of its arguments, how many helpers there are, from how many multiplications on they
+            share a product, and from how many those do that look for work anyway.
         like: an array of the common element type.
     """
     for part in prange(parts):
@@ -147,7 +147,7 @@ def _cut(part: int, parts: int, offsets: Any, begin: int, end: int) -> int:
 def _run(
     tape: Any, offsets: Any, begin: int, end: int, rising: bool, low: int, high: int, product: Any, sharing: Any, like: Any
 ) -> None:  # fmt: skip
-    code, arguments, helpers, least = sharing
+    code, arguments, helpers, least, offered = sharing
     largest = 1
     for line in range(len(tape)):
         largest = max(largest, tape[line, op.SIZE])
@@ -165,9 +165,10 @@ def _run(
                     _operate(tape, line, row, min(at_once, last - row), time, offsets, like)
             if stop < len(tape):
                 size = tape[stop, op.SIZE]
-                if helpers > 0 and (last - first) * size * tape[stop, op.DEPTH] >= least:
+                multiplications = (last - first) * size * tape[stop, op.DEPTH]
+                if helpers > 0 and multiplications >= offered:
                     product[LINE], product[FIRST], product[LAST], product[BEGIN] = stop, first, last, offsets[time]
-                    share(code, arguments, helpers)
+                    share(code, arguments, helpers, multiplications < least)
                 else:
                     _multiply(tape, stop, first, last, offsets[time], 0, size, like)
             start = stop + 1
@@ -211,7 +212,7 @@ def _multiply(tape: Any, line: int, first: int, last: int, begin: int, begin_col
     z = tape[line, op.Z] + (first - tape[line, op.Z_PASSES] * begin) * tape[line, op.Z_STRIDE]
     term = tape[line, op.TERM] + (first - tape[line, op.TERM_PASSES] * begin) * tape[line, op.TERM_STRIDE]
     x_stride, z_stride, term_stride = tape[line, op.X_STRIDE], tape[line, op.Z_STRIDE], tape[line, op.TERM_STRIDE]
-    adds, size, depth = tape[line, op.TERM] != 0, tape[line, op.SIZE], tape[line, op.DEPTH]
+    adds, depth = tape[line, op.TERM] != 0, tape[line, op.DEPTH]
     width, panel_step = PANEL_BYTES // like.itemsize, depth * PANEL_BYTES
     blocks = (last - first + MOST_ROWS - 1) // MOST_ROWS
     group = _columns_at_once(last - first, like)

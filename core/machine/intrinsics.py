@@ -10,12 +10,14 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from .language import carray, copy_bytes, overload_for, prange, share, slot
-from .pool import PIECES
+from .pool import OFFER, OFFERED_HELPERS, OFFERED_PIECES, PIECES, SHARE
 
 _number: Any = types.ExternalFunction("cntk_number", types.int32())
 _count: Any = types.ExternalFunction("cntk_count", types.int32())
 _slot: Any = types.ExternalFunction("cntk_slot", types.int32())
-_share: Any = types.ExternalFunction("cntk_share", types.void(types.voidptr, types.voidptr, types.int32, types.int32))
+_share, _offer = (
+    types.ExternalFunction(name, types.void(types.voidptr, types.voidptr, types.int32, types.int32)) for name in (SHARE, OFFER)
+)
 _copy: Any = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voidptr, types.uintp))
 
 
@@ -53,9 +55,13 @@ def _slot_of_thread() -> Callable[..., Any]:
 
 
 @overload_for(share)
-def _share_call(code: Any, arguments: Any, helpers: Any) -> Callable[..., Any]:
-    def call(code, arguments, helpers):  # type: ignore[no-untyped-def]
-        _share(code, arguments, (helpers + 1) * PIECES, helpers)
+def _share_call(code: Any, arguments: Any, helpers: Any, is_offered: Any) -> Callable[..., Any]:
+    def call(code, arguments, helpers, is_offered):  # type: ignore[no-untyped-def]
+        if is_offered:
+            helpers = min(helpers, OFFERED_HELPERS)
+            _offer(code, arguments, (helpers + 1) * OFFERED_PIECES, helpers)
+        else:
+            _share(code, arguments, (helpers + 1) * PIECES, helpers)
 
     return call
 

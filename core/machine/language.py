@@ -103,12 +103,13 @@ def slot() -> int:
     return 0
 
 
-def share(code: int, arguments: int, helpers: int) -> None:
+def share(code: int, arguments: int, helpers: int, is_offered: bool) -> None:
     """Have threads help with a loop, from one that runs on one thread; in compiled code only.
 
     Args:
         code, arguments: what :meth:`~cntk.core.machine.loops.Loop.callee` tells of the loop.
         helpers: at most so many.
+        is_offered: whether those alone that look for work anyway are to help, as with a call of microseconds.
     """
     raise NotImplementedError("share is called from compiled code only")
 

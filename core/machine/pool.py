@@ -62,8 +62,8 @@ nothing is shared."""
 ALONE = {name: ctypes.CFUNCTYPE(ctypes.c_int)(lambda place=place: place) for name, place in PLACES.items()}
 """Such functions."""
 
-SHARE = "cntk_share"
-"""What machine code calls the function that shares a call."""
+SHARE, OFFER = "cntk_share", "cntk_offer"
+"""What machine code calls the functions that share a call, and that offer one."""
 
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -619,8 +619,9 @@ def _shares_work() -> bool:
 def places() -> dict[str, int]:
     """The addresses of the functions of threads that loops call."""
     if not _lacking():
-        return {name: pool().functions[name.removeprefix("cntk_")] for name in (*PLACES, SHARE)}
-    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in {**ALONE, SHARE: NOT_SHARED}.items()}
+        return {name: pool().functions[name.removeprefix("cntk_")] for name in (*PLACES, SHARE, OFFER)}
+    alone = {**ALONE, SHARE: NOT_SHARED, OFFER: NOT_SHARED}
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in alone.items()}
 
 
 def _way_of_looking() -> dict[str, Any]:

@@ -16,7 +16,7 @@ tape = pytest.importorskip("cntk.backends.fused.tape")
 BOUND = 2.0
 """Units in the last place of 1, times the value, by which results may differ from the true ones."""
 
-ALONE = np.zeros(4, np.intp), (0, 0, 0, 0)
+ALONE = np.zeros(4, np.intp), (0, 0, 0, 0, 0)
 """Arguments of a tape whose products nobody shares."""
 
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])

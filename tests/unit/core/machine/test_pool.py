@@ -55,8 +55,9 @@ def test_every_element_is_gone_through_once(count: Any, size: int, number: int) 
     assert (counted(count, size) == 1).all()
 
 
+@pytest.mark.parametrize("is_offered", [False, True])
 @pytest.mark.parametrize("helpers", [0, 1, 2])
-def test_a_loop_has_another_one_shared(helpers: int) -> None:
+def test_a_loop_has_another_one_shared(helpers: int, is_offered: bool) -> None:
     turns = 50
 
     @loops.Loop
@@ -66,13 +67,13 @@ def test_a_loop_has_another_one_shared(helpers: int) -> None:
             slots[i] = slot()
 
     @loops.Loop
-    def repeat(code: int, arguments: int, helpers: int, times: int) -> None:
+    def repeat(code: int, arguments: int, helpers: int, is_offered: bool, times: int) -> None:
         for _ in range(times):
-            share(code, arguments, helpers)
+            share(code, arguments, helpers, is_offered)
 
     counts, slots = np.zeros(1000, np.int64), np.full(1000, -1)
     callee = add_one.callee(counts, slots)
-    repeat.run(False, callee.code, callee.arguments, min(helpers, pool.helpers_of(3)), turns)
+    repeat.run(False, callee.code, callee.arguments, min(helpers, pool.helpers_of(3)), is_offered, turns)
     assert (counts == turns).all()
     assert slots.min() >= 0
     assert slots.max() <= helpers
@@ -228,12 +229,14 @@ def test_places_of_loops_that_nothing_shares(monkeypatch: pytest.MonkeyPatch) ->
     assert pool._lacking.__wrapped__() == "LLVM 15 is older than 17"
     monkeypatch.setattr(pool, "_lacking", lambda: "LLVM 15 is older than 17")
     addresses = pool.places.__wrapped__()
-    share = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)(addresses.pop(pool.SHARE))
+    of_call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
+    ways = [of_call(addresses.pop(name)) for name in (pool.SHARE, pool.OFFER)]
     functions = {name: ctypes.CFUNCTYPE(ctypes.c_int32)(address) for name, address in addresses.items()}
     assert {name: function() for name, function in functions.items()} == pool.PLACES
     seen: list[int] = []
-    share(ctypes.cast(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append), ctypes.c_void_p), 7, 8, 1)
-    assert seen == [7]
+    for number, way in enumerate(ways):
+        way(ctypes.cast(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append), ctypes.c_void_p), 7 + number, 8, 1)
+    assert seen == [7, 8]
     assert pool.why_alone() == "LLVM 15 is older than 17"
     assert pool._started_once.__wrapped__() is None
 
