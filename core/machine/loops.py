@@ -206,7 +206,8 @@ class _Compiled:
         self, arguments: Sequence[Any], failure: Callable[[], RuntimeError], threads: Callable[[], int], is_offered: bool
     ) -> Callable[[], None]:
         """The same on so many threads, or offered to those that look for work."""
-        row, run, known = self._row(arguments), self._alone, 0
+        row, known = self._row(arguments), 0
+        run: Callable[[Any], None] = self._alone
         argument = row
 
         def call() -> None:
