@@ -212,7 +212,7 @@ class Biased:
         op.backward(ctx, grad, grads, out, *inputs)
 
 
-@pytest.mark.parametrize("rows", [3, 1366], ids=["whatever the size", "where there is much to do"])
+@pytest.mark.parametrize("rows", [3, -(-thresholds.pooling_compiled // 6)], ids=["whatever the size", "where there is much to do"])
 def test_a_wrong_kernel_is_found(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if rows > 3:
         monkeypatch.setattr(kernels, "all_set_to", lambda size: contextlib.nullcontext())
