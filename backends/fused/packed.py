@@ -179,7 +179,7 @@ def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = Fals
     multiplications = m * n * depth
     is_shared, offered = multiplications >= thresholds.product_row_shared, is_offered(multiplications, thresholds.product_row_shared)
     width = PANEL_BYTES // out.itemsize
-    batch, blocks = division(1, m, depth, -(-n // width), max_threads() if is_shared or offered else 1)
+    batch, blocks = division(1, m, depth, -(-n // width), max_threads() if offered else 1)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
     sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE)
     added = made[:0] if bias is None else bias

@@ -288,7 +288,8 @@ def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation
         bias: an array with a number for each filter that is added to its results; None for none.
         rectify: whether negative results then become zero.
     """
-    for step, arguments, most in _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify):
+    threads = max_threads() if _multiplications(out, g) >= thresholds.winograd_shared else 1
+    for step, arguments, most in _steps(ctx, out, filters, operand, g, threads, bias=bias, rectify=rectify):
         step.run(*arguments, most=most)
 
 
@@ -301,11 +302,12 @@ def bound_correlation(
     channels, maps = g.channels, g.maps
     row = tiling(channels, maps, g.windows, out.itemsize, len(operand)).results.row
     sums = ctx.prepared(0, filters, "sums of filters", (SUMS * channels * row,), out.dtype, partial(_prepare, channels, maps, row))
-    steps = _steps(ctx, out, filters, operand, g, bias=bias, rectify=rectify, sums=sums)
-    if len(steps) == 1:
-        ((step, arguments, most),) = steps
-        return step.bound(*arguments, most=most, offered=is_offered(out.size * channels * TAPS, thresholds.winograd_shared))
-    transform, convolve = (step.bound(*arguments, most=most) for step, arguments, most in steps)
+    offered = is_offered(_multiplications(out, g), thresholds.winograd_shared)
+    steps = _steps(ctx, out, filters, operand, g, max_threads() if offered else 1, bias=bias, rectify=rectify, sums=sums)
+    calls = [step.bound(*arguments, most=most, offered=offered) for step, arguments, most in steps]
+    if len(calls) == 1:
+        return calls[0]
+    transform, convolve = calls
 
     def call() -> None:
         transform()
@@ -317,7 +319,9 @@ def bound_correlation(
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
     """Write the gradients of the filters and of the operand, as the operators' own function does."""
     if operand_grad is not None:
-        for step, arguments, most in _steps(ctx, operand_grad, filters, grad, _reverse(g), is_turned=True):
+        back = _reverse(g)
+        threads = max_threads() if _multiplications(operand_grad, back) >= thresholds.winograd_shared else 1
+        for step, arguments, most in _steps(ctx, operand_grad, filters, grad, back, threads, is_turned=True):
             step.run(*arguments, most=most)
     if filters_grad is not None:
         _sum_up(ctx, filters_grad, grad, operand, g)
@@ -332,14 +336,17 @@ def _reverse(g: Correlation) -> Correlation:
 
 
 def _steps(
-    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, is_turned: bool = False, bias: Any = None, rectify: bool = False,
-    sums: Any = None,
+    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, threads: int, is_turned: bool = False, bias: Any = None,
+    rectify: bool = False, sums: Any = None,
 ) -> Sequence[Step]:  # fmt: skip
-    """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there."""
+    """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there.
+
+    Args:
+        threads: among how many blocks are divided.
+    """
     channels, maps = g.channels, g.maps
-    multiplications = out.size * channels * TAPS
-    shared, offered = multiplications >= thresholds.winograd_shared, is_offered(multiplications, thresholds.winograd_shared)
-    how = tiling(channels, maps, g.windows, out.itemsize, len(x), max_threads() if shared or offered else 1)
+    shared = _multiplications(out, g) >= thresholds.winograd_shared
+    how = tiling(channels, maps, g.windows, out.itemsize, len(x), threads)
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     x = writable(ctx, "images", x).reshape(-1)
     transforms = []
@@ -348,6 +355,11 @@ def _steps(
         transforms = [_transforming(writable(ctx, "filters", filters), sums, channels, maps, how.results.row, is_turned)]
     convolves = shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify
     return *transforms, (_convolve, convolves, len(work))
+
+
+def _multiplications(out: Any, g: Correlation) -> int:
+    """Multiplications for results without minimal filtering."""
+    return int(out.size) * g.channels * TAPS
 
 
 def _transforming(filters: Any, sums: Any, channels: int, maps: int, row: int, is_turned: bool = False) -> Step:

@@ -10,7 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cntk.core.extension.device import backend_named
+from cntk.core.types.context import Context
+
 NO_ACCESS = 0
+
+
+@pytest.fixture
+def unchanging() -> Context:
+    """The context of an operator whose operands seldom change."""
+
+    def prepare(array: Any, name: str, shape: Any, dtype: Any, make: Any) -> Any:
+        made = np.full(shape, np.nan, dtype)
+        make(made, array)
+        return made
+
+    made = Context(backend_named("numpy"), training=False)
+    made.prepare = (prepare, prepare)
+    return made
 
 
 @pytest.fixture

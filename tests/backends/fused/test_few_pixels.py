@@ -30,23 +30,10 @@ CASES = [
 """Channels, filters, their sides and those of the image, strides, padding."""
 
 
-def prepared() -> Context:
-    """A context in which every operand seldom changes."""
-
-    def prepare(array: Any, name: str, shape: Any, dtype: Any, make: Any) -> Any:
-        made = np.full(shape, np.nan, dtype)
-        make(made, array)
-        return made
-
-    made = Context(backend_named("numpy"), training=False)
-    made.prepare = (prepare, prepare)
-    return made
-
-
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_results_have_the_bits_of_others(case: Any, dtype: Any, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_have_the_bits_of_others(case: Any, dtype: Any, number: int, monkeypatch: pytest.MonkeyPatch, unchanging: Context) -> None:
     monkeypatch.setattr(thresholds, "convolution_shared", 0)
     threads.set_max_threads(number)
     channels, maps, size, kernel, strides, pad = case
@@ -64,7 +51,7 @@ def test_results_have_the_bits_of_others(case: Any, dtype: Any, number: int, mon
     for bias, rectify in ((None, False), (random.standard_normal(maps).astype(dtype), True)):
         expected, out = np.full((2, 1, maps, *g.windows.out), np.nan, dtype)
         correlation.bound_correlation(Context(backend_named("numpy"), training=False), expected, filters, image, g, bias, rectify)()
-        call = correlation.bound_correlation(prepared(), out, filters, image, g, bias, rectify)
+        call = correlation.bound_correlation(unchanging, out, filters, image, g, bias, rectify)
         assert [found is None for found in calls[-2:]] == [True, False]
         for _ in range(2):
             call()

@@ -26,22 +26,9 @@ def numbers(*shape: int, dtype: Any, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def context() -> Context:
-    """One in which every operand seldom changes."""
-
-    def prepare(array: Any, name: str, shape: Any, dtype: Any, make: Any) -> Any:
-        made = np.full(shape, np.nan, dtype)
-        make(made, array)
-        return made
-
-    made = Context(backend_named("numpy"), training=False)
-    made.prepare = (prepare, prepare)
-    return made
-
-
-def product(left: Any, right: Any, *followers: Any) -> Any:
+def product(ctx: Context, left: Any, right: Any, *followers: Any) -> Any:
     out = np.full((len(left), right.shape[1] + 3), 7, left.dtype)
-    packed.bound(left, packed.panels(context(), 1, right), out[:, 1:-2], *followers)()
+    packed.bound(left, packed.panels(ctx, 1, right), out[:, 1:-2], *followers)()
     assert (out[:, [0, -2, -1]] == 7).all()
     return out[:, 1:-2]
 
@@ -56,30 +43,32 @@ def unpacked(left: Any, right: Any, *followers: Any) -> Any:
 @pytest.mark.parametrize("depth", [1, 37, 1024, 2500])
 @pytest.mark.parametrize("n", [1, 7, 16, 33, 64, 130])
 @pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 7, 64, 131])
-def test_products_have_the_bits_of_others_whatever_the_threads(m: int, n: int, depth: int, dtype: Any) -> None:
+def test_products_have_the_bits_of_others_whatever_the_threads(m: int, n: int, depth: int, dtype: Any, unchanging: Context) -> None:
     left, right = numbers(m, depth, dtype=dtype), numbers(depth, n + 2, dtype=dtype, seed=1)[:, :n]
     bias = numbers(n, dtype=dtype, seed=2)
     for followers in ((), (bias,), (bias, True), (None, True)):
         expected = unpacked(left, right, *followers)
         for number in (1, 3):
             threads.set_max_threads(number)
-            np.testing.assert_array_equal(product(left, right, *followers), expected)
+            np.testing.assert_array_equal(product(unchanging, left, right, *followers), expected)
     exact = left.astype(np.float64) @ right + bias
-    np.testing.assert_allclose(product(left, right, bias), exact, atol=1e-3 if dtype == np.float32 else 1e-11)
+    np.testing.assert_allclose(product(unchanging, left, right, bias), exact, atol=1e-3 if dtype == np.float32 else 1e-11)
 
 
 @both_types
-def test_operands_lie_as_they_like(dtype: Any) -> None:
+def test_operands_lie_as_they_like(dtype: Any, unchanging: Context) -> None:
     turned, matrix = numbers(37, 60, dtype=dtype).T, numbers(70, 37, dtype=dtype).T
-    np.testing.assert_array_equal(product(turned, matrix), product(np.ascontiguousarray(turned), np.ascontiguousarray(matrix)))
+    np.testing.assert_array_equal(
+        product(unchanging, turned, matrix), product(unchanging, np.ascontiguousarray(turned), np.ascontiguousarray(matrix))
+    )
 
 
-def test_what_is_not_finite_stays_so_where_it_is() -> None:
+def test_what_is_not_finite_stays_so_where_it_is(unchanging: Context) -> None:
     left, right = numbers(8, 40, dtype=np.float32), numbers(40, 50, dtype=np.float32)
     left[3, 2], right[5, 7] = np.nan, np.inf
     bias = numbers(50, dtype=np.float32)
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(np.isnan(product(left, right, bias, True)), np.isnan(np.maximum(left @ right + bias, 0)))
+        np.testing.assert_array_equal(np.isnan(product(unchanging, left, right, bias, True)), np.isnan(np.maximum(left @ right + bias, 0)))
 
 
 def dense(width: int = 160) -> Any:
@@ -134,15 +123,15 @@ def test_threads_evaluate_the_same_function() -> None:
 
 @both_types
 @pytest.mark.parametrize("m", range(1, 9))
-def test_no_panel_is_read_that_there_is_not(m: int, dtype: Any, bytes_with_an_end: Callable[[int], Any]) -> None:
+def test_no_panel_is_read_that_there_is_not(m: int, dtype: Any, bytes_with_an_end: Callable[[int], Any], unchanging: Context) -> None:
     for n in (20, 40, 80, 112):
         left, right = numbers(m, 37, dtype=dtype), numbers(37, n, dtype=dtype, seed=1)
-        made = packed.panels(context(), 1, right)
+        made = packed.panels(unchanging, 1, right)
         last = bytes_with_an_end(made.nbytes).view(dtype)
         last[...] = made
         out = np.empty((m, n), dtype)
         packed.bound(left, last, out)()
-        np.testing.assert_array_equal(out, product(left, right))
+        np.testing.assert_array_equal(out, product(unchanging, left, right))
 
 
 @both_types

@@ -26,6 +26,7 @@ language = pytest.importorskip("cntk.core.machine.language")
 prange, share, slot = language.prange, language.share, language.slot
 loops = pytest.importorskip("cntk.core.machine.loops")
 pool = pytest.importorskip("cntk.core.machine.pool")
+pool_code = pytest.importorskip("cntk.core.machine.pool_code")
 pytestmark = pytest.mark.usefixtures("three_threads")
 needs_threads = pytest.mark.skipif(bool(pool._lacking()), reason="threads cannot share work here")
 
@@ -138,8 +139,8 @@ def test_no_thread_is_woken_for_a_call_that_comes_alone() -> None:
 @needs_threads
 def test_threads_help_with_calls_that_follow_one_another() -> None:
     time.sleep(0.1)
-    seen = [offered(3) for _ in range(2 * pool.IN_A_ROW)]
-    assert all(call == [0] for call in seen[: pool.IN_A_ROW])
+    seen = [offered(3) for _ in range(2 * pool_code.IN_A_ROW)]
+    assert all(call == [0] for call in seen[: pool_code.IN_A_ROW])
     seen += [offered(3) for _ in range(5000)]
     assert any(len(call) > 1 for call in seen)
     assert all(len(call) in (1, 3 * pool.OFFERED_PIECES) for call in seen)
