@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
@@ -18,6 +19,9 @@ TESTS, OURS, EAGER, GRAPH, COMPILED = "tests", "opencntk", "torch", "torch graph
 
 TESTED = ("tests/backends/every", "tests/backends/cupy")
 """Folders of the tests that are run; the rest is about kernels for the CPU."""
+
+MOST_PROCESSES = 14
+"""So many processes share the GPU in tests."""
 
 LEAST = {TESTS: 30.0, OURS: 10.0, EAGER: 10.0, COMPILED: 40.0}
 """Seconds without which a process of a way need not be begun: imports, the GPU's context, compilation."""
@@ -63,11 +67,17 @@ class Job(NamedTuple):
         """What to start, which leaves its results in the file *found* within some seconds."""
         if TESTS in self.ways:
             return [
-                *(sys.executable, "-m", "pytest", *TESTED, "-q", "-p", "gpu_tests", "-p", "no:cacheprovider"),
+                *(sys.executable, "-m", "pytest", *TESTED, "-q", "-p", "gpu_tests", "-p", "no:cacheprovider", *parallel()),
                 *("-o", f"pythonpath=tests {FOLDER.name}", "--gpu-totals", str(found), "--gpu-seconds", str(max(5.0, seconds - 15.0))),
             ]
         workloads = ",".join(figure.workload for figure in self.figures)
         return [sys.executable, str(FOLDER / "gpu_worker.py"), workloads, ",".join(self.ways), str(found), str(seconds)]
+
+
+def parallel() -> list[str]:
+    """Options by which pytest runs tests in several processes, and ends one that hangs, as far as its plugins are installed."""
+    processes = ["-n", str(min(MOST_PROCESSES, os.cpu_count() or 1)), "--max-worker-restart", "100"] if find_spec("xdist") else []
+    return processes + (["--timeout", "100", "--timeout-method", "thread"] if find_spec("pytest_timeout") else [])
 
 
 def plan(only: Iterable[str] = (), with_tests: bool = True) -> list[Job]:

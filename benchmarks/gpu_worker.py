@@ -13,6 +13,8 @@ import os
 import statistics
 import sys
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +32,9 @@ WARM_UP, MEASURED = 20, 200
 COMPARED, COUNTED = 6, 5
 """Steps after which replayed and eager training are compared, and over which kernels are counted."""
 
+LONGEST, NAMED = 12, 80
+"""So many kernels are named, with so many characters: those that take longest."""
+
 Step = Callable[..., Any]
 
 
@@ -40,7 +45,10 @@ def main(workloads: str, ways: str, file: str, seconds: str) -> None:
     for number, (workload, way) in enumerate(measurements):
         now = time.monotonic()
         until = now + (ends - now) / (len(measurements) - number)
-        found.append(ours(workload, until) if way == OURS else torch_s(workload, way, until))
+        try:
+            found.append(ours(workload, until) if way == OURS else torch_s(workload, way, until))
+        except Exception:  # others may do better
+            found.append({"left_out": f"it failed: {traceback.format_exc()[-2000:]}"})
         Path(file).write_text(json.dumps(found), encoding="utf-8")  # what comes may fail, and take the process along
 
 
@@ -290,7 +298,8 @@ def summary(times: Sequence[float]) -> dict[str, Any]:
 
 
 def counted(step: Step, data: Sequence[Any], synchronize: Callable[[], Any]) -> dict[str, Any]:
-    """Kernels, copies and fills of a step: PyTorch's profiler sees those of the whole process, whoever launches them."""
+    """Kernels, copies and fills of a step, and the microseconds that they keep the device busy: PyTorch's profiler sees those of the whole
+    process, whoever launches them."""
     if find_spec("torch") is None:
         return {"kernels": None, "kernels_why_not": "PyTorch's profiler, which counts them, is not installed"}
     import torch
@@ -303,9 +312,17 @@ def counted(step: Step, data: Sequence[Any], synchronize: Callable[[], Any]) -> 
         for minibatch in itertools.islice(itertools.cycle(data), COUNTED):
             step(*minibatch)
         synchronize()
-    names = [event.name for event in seen.events() if event.device_type == DeviceType.CUDA]
-    copies = sum(name.startswith(("Memcpy", "Memset")) for name in names)
-    return {"kernels": (len(names) - copies) / COUNTED, "copies": copies / COUNTED}
+    events = [event for event in seen.events() if event.device_type == DeviceType.CUDA]
+    times: Counter[str] = Counter()
+    for event in events:
+        times[event.name[:NAMED]] += event.device_time
+    copies = sum(event.name.startswith(("Memcpy", "Memset")) for event in events)
+    return {
+        "kernels": (len(events) - copies) / COUNTED,
+        "copies": copies / COUNTED,
+        "busy_us": sum(times.values()) / COUNTED,
+        "longest_us": {name: time / COUNTED for name, time in times.most_common(LONGEST)},
+    }
 
 
 if __name__ == "__main__":
