@@ -13,8 +13,8 @@ from ..core.common.sums import deterministic_sum
 
 @lru_cache(maxsize=64)
 def positive(number: float, dtype: Any) -> float:
-    """*number*, or the smallest positive number of *dtype* where it would round to 0 and no longer guard a division."""
-    return max(number, float(np.finfo(dtype).smallest_subnormal))
+    """*number*, or the smallest normal number of *dtype* where it is less: GPUs may take it for 0, which guards no division."""
+    return max(number, float(np.finfo(dtype).tiny))
 
 
 def norm(xp: Any, array: Any, work: Any) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 from cupy import *  # noqa: F403
 
-from ...core.common.dtypes import computing_type, is_bfloat16
+from ...core.common.dtypes import computing_type, is_bfloat16, is_half
 from . import segments
 
 
@@ -24,6 +24,17 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 def argsort(a: Any, axis: int = -1, kind: Any = None) -> Any:
     """NumPy's ``argsort``; bfloat16, which CuPy does not sort, is sorted as float32."""
     return cupy.argsort(a.astype(cupy.float32) if is_bfloat16(a.dtype) else a, axis, kind)
+
+
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """NumPy's ``cumprod``; products of 16 bits, for which CuPy has no kernel, are computed in float32."""
+    if not is_half(a.dtype):
+        return cupy.cumprod(a, axis, dtype, out)
+    products = cupy.cumprod(a.astype(cupy.float32), axis).astype(a.dtype if dtype is None else dtype, copy=False)
+    if out is None:
+        return products
+    cupy.copyto(out, products)
+    return out
 
 
 def lexsort(keys: Sequence[Any]) -> Any:
@@ -85,14 +96,21 @@ class Subtract(Function):
 
 
 class Extremum(Function):
-    """``maximum`` or ``minimum`` with ``reduce``."""
+    """``maximum`` or ``minimum`` with ``reduce``.
+
+    CuPy's methods are called without a result to write to: ``min`` takes one for an element type.
+    """
 
     def __init__(self, function: Any, along: Any) -> None:
         super().__init__(function)
         self._along = along
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return self._along(array, axis, out, keepdims)
+        found = self._along(array, axis, None, keepdims)
+        if out is None:
+            return found
+        cupy.copyto(out, found)
+        return out
 
 
 class LogAddExp(Function):

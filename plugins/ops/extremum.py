@@ -34,7 +34,7 @@ class ReduceMax(_Extremum):
     reduction_op_name = "Max"
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        x.max(axis=axes, out=y, keepdims=True)
+        ctx.xp.maximum.reduce(x, axes, None, y, True)
 
 
 class ReduceMin(_Extremum):
@@ -43,7 +43,7 @@ class ReduceMin(_Extremum):
     reduction_op_name = "Min"
 
     def reduce(self, ctx: Context, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        x.min(axis=axes, out=y, keepdims=True)
+        ctx.xp.minimum.reduce(x, axes, None, y, True)
 
 
 class _Arg(Reduction):

@@ -60,8 +60,9 @@ class ReduceL2(Reduction):
         measure(ctx, x, axes, y)
 
     def gradient(self, ctx: Context, dx: Any, dy: Any, y: Any, x: Any, axes: tuple[int, ...]) -> None:
-        length = ctx.scratch("length", y.shape, y.dtype)
-        ctx.xp.maximum(y, limits_of(y.dtype).smallest_subnormal, out=length)  # the gradient at the origin is 0
+        length, is_origin = ctx.scratch("length", y.shape, y.dtype), ctx.scratch("is_origin", y.shape, np.bool_)
+        ctx.xp.equal(y, 0, out=is_origin)
+        ctx.xp.add(y, is_origin, out=length)  # the gradient at the origin is 0
         ctx.xp.divide(x, length, out=dx)  # first, for dy / length may be more than there are numbers for
         ctx.xp.multiply(dx, dy, out=dx)
 
@@ -90,14 +91,14 @@ def _measure_scaled(ctx: Context, x: Any, axes: tuple[int, ...], squares: Any, n
     """Write those norms whose squares are too small or too large, as the norm of quotients by the largest magnitude."""
     xp = ctx.xp
     xp.absolute(x, out=squares)
-    largest = squares.max(axis=axes, keepdims=True)
     limits = limits_of(norms.dtype)
-    xp.divide(squares, xp.clip(largest, limits.smallest_subnormal, limits.max), out=squares)
+    unit = xp.clip(squares.max(axis=axes, keepdims=True), limits.tiny, limits.max)  # normal, as GPUs take smaller numbers for 0
+    xp.divide(squares, unit, out=squares)
     xp.multiply(squares, squares, out=squares)
     scaled = ctx.scratch("scaled", norms.shape, norms.dtype)
     ctx.sum_to(squares, scaled)
     xp.sqrt(scaled, out=scaled)
-    xp.multiply(scaled, largest, out=scaled)
+    xp.multiply(scaled, unit, out=scaled)
     xp.copyto(norms, scaled, where=where)
 
 

@@ -273,6 +273,8 @@ class ndarray:
         return self._reduced(np.max, axis, out, keepdims)
 
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        if out is not None:
+            raise TypeError("operand type(s) all returned NotImplemented from __array_ufunc__")  # CuPy 14.2 takes it for the element type
         return self._reduced(np.min, axis, out, keepdims)
 
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:

@@ -262,6 +262,8 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndar
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
+    if a.dtype.itemsize == 2:
+        raise RuntimeError("temp[index_block + i] *= temp[index_block] does not match")  # as NVRTC says of CuPy's kernel
     return written(out, np.cumprod(operand(a), axis, dtype))
 
 
