@@ -42,8 +42,9 @@ class TrainingPlan:
         self.program = program
         self._function = criterion.function
         self._loss = Total(program, criterion.loss)
-        self._waits = isinstance(program.backend, Asynchronous)
         self._metric = None if criterion.metric is None else Total(program, criterion.metric)
+        self._totals = [self._loss] if self._metric is None else [self._loss, self._metric]
+        self._asynchronous = program.backend if isinstance(program.backend, Asynchronous) else None
         self._parameters = [learner.updated_parameters for learner in learners]
         self.gradient_slots = [[program.gradient_slots[parameter] for parameter in own] for own in self._parameters]
 
@@ -54,10 +55,10 @@ class TrainingPlan:
     def sums(self, run: Run, arguments: Any, is_sweep_end: bool | None) -> Minibatch:
         """Loss and metric summed over the minibatch; samples are those of the loss."""
         ends = ends_sweep(arguments) if is_sweep_end is None else bool(is_sweep_end)
-        samples, loss = self._loss.samples(run), self._loss.begin(run)
-        metric = 0.0 if self._metric is None else self._metric.begin(run)
-        make = Minibatch.begun if self._waits else Minibatch
-        return make(samples, loss, metric, ends)  # type: ignore[arg-type]
+        samples = self._loss.samples(run)
+        if self._asynchronous is not None:
+            return Minibatch.begun(samples, self._asynchronous.later(*[total.array(run) for total in self._totals]), ends)
+        return Minibatch(samples, self._loss.of(run), 0.0 if self._metric is None else self._metric.of(run), ends)
 
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""

@@ -92,6 +92,12 @@ class CupyBackend:
 
         return Staging()
 
+    @cached_property
+    def _fetching(self) -> Any:
+        from .memory import Fetching
+
+        return Fetching(self._staging)
+
     # ---- availability and properties ----
 
     def unavailable(self) -> str:
@@ -226,10 +232,8 @@ class CupyBackend:
     def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
         return partial(full.sum, axes, None, target, target.ndim == full.ndim)
 
-    def later(self, number: Any) -> Callable[[], float]:
-        from .memory import fetch
-
-        return fetch(number, self.stream)
+    def later(self, *numbers: Any) -> Callable[[], list[float]]:
+        return self._fetching.begin(numbers, self.stream)
 
     def record(self, calls: Callable[[], None]) -> Callable[[], None] | None:
         from .graphs import record

@@ -187,7 +187,7 @@ class Bound:
         self._sums = xp.empty((int(firsts[-1]), 2), np.float64) if averaged else None
         table = [self._line(part, size, first, takes_rows) for part, size, first in zip(parts, sizes, firsts, strict=False)]
         self._numbers = xp.empty((len(parts), len(rule.numbers) + 3), np.float64)
-        self._host = np.empty(self._numbers.shape)
+        self._host = np.full(self._numbers.shape, np.nan)  # equal to nothing
         self._table, self._chunks = xp.empty((len(parts), len(table[0])), np.int64), xp.empty((int(firsts[-1]),), np.int32)
         self._table.set(np.array(table, np.int64))
         self._chunks.set(np.repeat(np.arange(len(parts), dtype=np.int32), counts))
@@ -215,9 +215,10 @@ class Bound:
     def run(self, numbers: Sequence[Sequence[float]]) -> None:
         """Update the parts with the coefficients of the formula and of the preparation of gradients, one sequence per part."""
         count = self._host.shape[1]
-        for line, given in zip(self._host, numbers, strict=True):
-            line[:] = given if len(given) == count else (*given[: count - 3], *given[-3:])
-        self._numbers.set(self._host)
+        lines = np.array([given if len(given) == count else (*given[: count - 3], *given[-3:]) for given in numbers])
+        if not np.array_equal(lines, self._host):
+            self._host = lines
+            self._numbers.set(lines)
         for call in self._calls:
             call()
 

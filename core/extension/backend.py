@@ -150,10 +150,10 @@ class Backend(Protocol):
 class Asynchronous(Protocol):
     """A backend whose device works off a queue of its own, while Python goes on."""
 
-    def later(self, number: Array) -> Callable[[], float]:
-        """Begin to fetch a number, an array without axes; what is returned waits for it and gives it.
+    def later(self, *numbers: Array) -> Callable[[], Sequence[float]]:
+        """Begin to fetch numbers, arrays without axes of one element type; what is returned waits for them and gives them.
 
-        What is written to the array afterwards does not change it.
+        What is written to the arrays afterwards does not change them.
         """
 
     def record(self, calls: Callable[[], None]) -> Callable[[], None] | None:

@@ -252,12 +252,23 @@ class Binding:
         repeatable = {**repeatable_calls(self.program.instructions), add: False, add_up: False, xp.copyto: False}
         if self.is_last and self.program.instructions:
             node = self.program.instructions[-1].node
-            self.totals = {slot: self.backend.empty((), dtype) for slot, dtype in self.program.totals.items()}
+            self.totals = self._places_of_totals()
             self.forward_steps += [step_beside(add_up, (xp, self.arrays[slot], total), node) for slot, total in self.totals.items()]
             self.seeding = Seeding([self.arrays[slot] for slot in self.program.seed_slots.values()])
             starts = [step_beside(self.seeding, (), node)]
         self.forward_steps = recorded(self.backend, self.forward_steps, repeatable, self._buffers)
         self.whole_backward = recorded(self.backend, [*starts, *self.backward_steps], repeatable, self._buffers)
+
+    def _places_of_totals(self) -> dict[int, Any]:
+        """An array without axes for each sum, side by side where their types are the same, so that they can be fetched together."""
+        by_type: dict[Any, list[int]] = {}
+        for slot, dtype in self.program.totals.items():
+            by_type.setdefault(dtype, []).append(slot)
+        places: dict[int, Any] = {}
+        for dtype, slots in by_type.items():
+            line = self.backend.empty((len(slots),), dtype)
+            places.update((slot, line[at : at + 1].reshape(())) for at, slot in enumerate(slots))
+        return places
 
     def _together(self, chain: Chain | None, steps: Iterable[Step]) -> Iterable[Step]:
         """The calls of a chain: one of its kernel, those for a block of rows after another, or as they are."""

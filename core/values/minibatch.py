@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-Sum = float | Callable[[], float]
-"""A sum, or what waits for one that a device is still at work on."""
-
+from collections.abc import Callable, Sequence
 
 class Minibatch:
     """Sums over a minibatch: of this worker, and, once the workers have told one another, of all.
@@ -20,7 +16,7 @@ class Minibatch:
     Attributes:
         samples, loss, metric, ends_sweep: as above.
         own: samples, loss and metric of this worker alone.
-        pending: loss and metric that a device is still at work on; None if they are there.
+        pending: waits for the loss, and the metric where there is one, that a device is still at work on; None if they are there.
     """
 
     __slots__ = ("ends_sweep", "loss", "metric", "own", "pending", "samples")
@@ -28,19 +24,19 @@ class Minibatch:
     def __init__(self, samples: int, loss: float, metric: float, ends_sweep: bool = False) -> None:
         self.samples, self.loss, self.metric, self.ends_sweep = samples, loss, metric, ends_sweep
         self.own = samples, loss, metric
-        self.pending: tuple[Sum, Sum] | None = None
+        self.pending: Callable[[], Sequence[float]] | None = None
 
     @classmethod
-    def begun(cls, samples: int, loss: Sum, metric: Sum, ends_sweep: bool) -> Minibatch:
+    def begun(cls, samples: int, pending: Callable[[], Sequence[float]], ends_sweep: bool) -> Minibatch:
         """A minibatch whose sums a device is at work on; they are NaN until :meth:`settle` is called."""
         made = cls(samples, math.nan, math.nan, ends_sweep)
-        made.pending = loss, metric
+        made.pending = pending
         return made
 
     def settle(self) -> None:
         """Wait for the sums, if a device is at work on them."""
         if self.pending is not None:
-            self.loss, self.metric = (value() if callable(value) else value for value in self.pending)
+            self.loss, self.metric = (*self.pending(), 0.0)[:2]
             self.own, self.pending = (self.samples, self.loss, self.metric), None
 
     @property

@@ -82,5 +82,5 @@ def test_a_number_is_fetched_as_it_was(standin: Any) -> None:
     x = standin.asarray(2.5, np.float64)
     wait = standin.later(x)
     standin.load(x, 7.0)
-    assert wait() == 2.5
+    assert wait() == [2.5]
     assert standin.later(x)() == 7

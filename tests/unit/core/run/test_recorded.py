@@ -26,12 +26,12 @@ class QueueBackend(NumpyBackend):
     fetched = 0
     refuses = False
 
-    def later(self, number: Any) -> Callable[[], float]:
-        value = float(number)
+    def later(self, *numbers: Any) -> Callable[[], list[float]]:
+        values = list(map(float, numbers))
 
-        def fetch() -> float:
-            type(self).fetched += 1
-            return value
+        def fetch() -> list[float]:
+            type(self).fetched += len(values)
+            return values
 
         return fetch
 
@@ -176,14 +176,14 @@ def test_sums_of_losses_are_part_of_what_is_recorded(queue: Any, monkeypatch: py
     sums: list[Any] = []
     later = QueueBackend.later
 
-    def noted(self: Any, number: Any) -> Callable[[], float]:
-        sums.append(number)
-        return later(self, number)
+    def noted(self: Any, *numbers: Any) -> Callable[[], list[float]]:
+        sums.append(numbers)
+        return later(self, *numbers)
 
     monkeypatch.setattr(QueueBackend, "later", noted)
     losses_of([4] * 6)
-    assert len(sums) == 12  # of a loss and a metric
-    assert len({id(number) for number in sums}) == 1  # which are one
+    assert [len(numbers) for numbers in sums] == [2] * 6  # a loss and a metric
+    assert len({id(number) for numbers in sums for number in numbers}) == 1  # which are one
 
 
 def test_an_error_names_the_operator_at_fault(queue: Any) -> None:
