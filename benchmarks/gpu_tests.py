@@ -31,6 +31,7 @@ LOST = ("cudaErrorIllegalAddress", "cudaErrorMisalignedAddress", "cudaErrorLaunc
 
 def pytest_addoption(parser: Any) -> None:
     parser.addoption("--gpu-totals", help="file of the totals")
+    parser.addoption("--gpu-from", type=int, default=0, help="the test to begin with, by its number, where earlier runs came so far")
     parser.addoption("--gpu-seconds", type=float, default=0.0, help="how long tests may take; 0 for as long as they do")
 
 
@@ -38,7 +39,8 @@ def pytest_configure(config: Any) -> None:
     if config.getoption("--gpu-totals"):
         is_worker, has_workers = hasattr(config, "workerinput"), bool(config.getoption("numprocesses", None))
         if not has_workers or is_worker:
-            config.pluginmanager.register(Chosen(config.getoption("--gpu-seconds"), is_worker), "gpu-chosen")
+            chosen = Chosen(config.getoption("--gpu-from"), config.getoption("--gpu-seconds"), is_worker)
+            config.pluginmanager.register(chosen, "gpu-chosen")
         if not is_worker:
             config.pluginmanager.register(Totals(Path(config.getoption("--gpu-totals"))), "gpu-totals")
 
@@ -59,11 +61,13 @@ class Chosen:
     """Which tests run.
 
     Args:
+        first: number of the test to begin with.
         seconds: how long the run may take; 0 for as long as it does.
         is_worker: whether another process counts, and starts a new one in place of this where it ends.
     """
 
-    def __init__(self, seconds: float, is_worker: bool) -> None:
+    def __init__(self, first: int, seconds: float, is_worker: bool) -> None:
+        self._first = first
         self._ends, self._is_worker = time.monotonic() + seconds if seconds else float("inf"), is_worker
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
@@ -72,6 +76,7 @@ class Chosen:
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
         random.Random(1).shuffle(items)
+        items[:] = [*items[self._first :], *items[: self._first]]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
