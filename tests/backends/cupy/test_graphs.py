@@ -83,4 +83,4 @@ def test_a_number_is_fetched_as_it_was(standin: Any) -> None:
     wait = standin.later(x)
     standin.load(x, 7.0)
     assert wait() == [2.5]
-    assert standin.later(x)() == 7
+    assert standin.later(x)() == [7]
