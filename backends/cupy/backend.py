@@ -230,7 +230,7 @@ class CupyBackend:
                 self.xp.copyto(out, drawn)
 
     def summing(self, full: Any, axes: tuple[int, ...], target: Any) -> Callable[[], Any]:
-        return partial(full.sum, axes, None, target, target.ndim == full.ndim)
+        return partial(full.sum, axes, target.dtype, target, target.ndim == full.ndim)
 
     def later(self, *numbers: Any) -> Callable[[], list[float]]:
         return self._fetching.begin(numbers, self.stream)

@@ -365,13 +365,15 @@ def index_of(place: Any) -> Any:
 
 
 def _sum(host: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    """Return a sum as CuPy computes it: as a tree over all axes, and in float32 for types of 16 bits."""
+    """Return a sum as CuPy computes it: as a tree over all axes, in float32 for types of 16 bits, and rounded to the type asked for."""
     axes = tuple(range(host.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     moved = np.moveaxis(host, axes, range(-len(axes), 0))
     kept = moved.shape[: host.ndim - len(axes)]
     terms = np.ascontiguousarray(moved).reshape(*kept, math.prod(moved.shape[len(kept) :]))
     wanted = dtype or (None if host.dtype.kind in "biu" else host.dtype)
     total = terms.sum(-1, None if wanted is None else computing_type(wanted))
+    if wanted is not None:
+        total = total.astype(wanted)
     return np.expand_dims(total, axes) if keepdims else total
 
 

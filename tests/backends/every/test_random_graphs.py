@@ -7,7 +7,7 @@ which is a finite difference without cancellation, exact to the last digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +24,7 @@ from numpy.testing import assert_allclose
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.common.thresholds import overridden
-from cntk.core.extension.device import DeviceDescriptor, DeviceKind, all_devices
+from cntk.core.extension.device import DeviceDescriptor, DeviceKind, all_devices, default_device
 from cntk.core.program.chains import kernel_of
 from cntk.core.program.passes import available, set_passes
 from cntk.core.run.evaluate import set_checked_mode
@@ -41,6 +41,13 @@ STATIC, BATCH, SEQUENCE = range(3)
 SHAPES = [(), (1,), (2,), (3,), (1, 3), (2, 1), (2, 3), (3, 2)]
 LENGTHS = st.lists(st.integers(1, 3), min_size=1, max_size=3)
 """Steps of each sequence of a minibatch; how many there are is the number of samples."""
+@pytest.fixture(autouse=True)
+def parameters_are_on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Graphs are drawn, and their parameters made, while a test runs."""
+    with default_device(request.getfixturevalue("device")):
+        yield
+
+
 on_every_device = pytest.mark.parametrize("device", all_devices(), ids=lambda device: device.backend.name)
 
 
