@@ -36,7 +36,8 @@ def right_norm(data: Any) -> tuple[Any, Any]:
 def smallest_number(dtype: Any, device: DeviceDescriptor) -> float:
     """The smallest positive number that a device computes with; CuPy has GPUs take smaller ones than the smallest normal one for 0."""
     limits, backend = np.finfo(dtype), device.backend
-    half = backend.to_numpy(backend.asarray([limits.tiny], dtype) * dtype(0.5))
+    with backend.guard():
+        half = backend.to_numpy(backend.asarray([limits.tiny], dtype) * dtype(0.5))
     return float(limits.smallest_subnormal if half[0] else limits.tiny)
 
 
