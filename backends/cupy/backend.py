@@ -84,7 +84,7 @@ class CupyBackend:
     def _guard(self) -> Guard:
         import cupy
 
-        return Guard(cupy.cuda.Device(self.device_id), self.stream)
+        return Guard(cupy.cuda.Device(self.device_id), self.stream, cupy.cuda.get_current_stream)
 
     @cached_property
     def _staging(self) -> Any:
@@ -252,21 +252,31 @@ class CupyBackend:
 
 
 class Guard:
-    """Reentrant context manager that makes a device and its stream current, for one thread at a time."""
+    """Reentrant context manager that makes a device and its stream current, for one thread at a time.
 
-    __slots__ = ("_device", "_lock", "_stream")
+    Args:
+        device, stream: what becomes current.
+        current: returns the stream that is current.
+    """
 
-    def __init__(self, device: Any, stream: Any) -> None:
-        self._device, self._stream, self._lock = device, stream, RLock()
+    __slots__ = ("_current", "_device", "_has_entered", "_lock", "_stream")
+
+    def __init__(self, device: Any, stream: Any, current: Callable[[], Any]) -> None:
+        self._device, self._stream, self._current, self._lock = device, stream, current, RLock()
+        self._has_entered: list[bool] = []
 
     def __enter__(self) -> None:
         self._lock.acquire()  # otherwise another thread's work would be captured in a recording
-        self._device.__enter__()
-        self._stream.__enter__()
+        enters = not self._has_entered or self._current() is not self._stream
+        if enters:
+            self._device.__enter__()
+            self._stream.__enter__()
+        self._has_entered.append(enters)
 
     def __exit__(self, *raised: object) -> None:
-        self._stream.__exit__(*raised)
-        self._device.__exit__(*raised)
+        if self._has_entered.pop():
+            self._stream.__exit__(*raised)
+            self._device.__exit__(*raised)
         self._lock.release()
 
 

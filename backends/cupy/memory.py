@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy
 import numpy as np
@@ -21,12 +21,36 @@ AT_ONCE = 1 << 28
 """Maximum size of all blocks together in bytes; before it is exceeded, the host waits for all transfers and drops their blocks."""
 
 
-class Block(NamedTuple):
-    """A block of pinned host memory, and the number of the last transfer from it."""
+TO_DEVICE, TO_HOST = 1, 2
+"""Directions of a copy: cudaMemcpyKind."""
 
-    memory: Any
-    nbytes: int
-    number: int
+
+class Block:
+    """A block of pinned host memory.
+
+    Attributes:
+        nbytes, address: its size, and where it begins.
+        number: the number of the last transfer from it.
+    """
+
+    __slots__ = ("_array", "_bytes", "_shown", "address", "nbytes", "number")
+
+    def __init__(self, nbytes: int) -> None:
+        self._bytes = np.frombuffer(cupy.cuda.alloc_pinned_memory(nbytes), np.uint8, nbytes)
+        self.nbytes, self.address, self.number = nbytes, self._bytes.ctypes.data, 0
+        self._shown: Any = None
+        self._array: Any = None
+
+    def line(self, count: int, dtype: Any) -> Any:
+        """The first elements of a type."""
+        return self._bytes[: count * dtype.itemsize].view(dtype)
+
+    def array(self, like: Any) -> Any:
+        """The beginning of the block as an array of the shape and element type of another, the last time's where it is the same."""
+        shown = like.shape, like.dtype
+        if self._shown != shown:
+            self._shown, self._array = shown, self._bytes[: like.nbytes].view(like.dtype).reshape(like.shape)
+        return self._array
 
 
 class Staging:
@@ -62,12 +86,13 @@ class Staging:
         if self.is_recording:
             raise RuntimeError("host data cannot be part of recorded work, which may be repeated with other data")
         with self._lock:
-            block = self._take(array.nbytes, stream)
-            staged = np.frombuffer(block.memory, array.dtype, array.size).reshape(array.shape)
-            staged[...] = data
-            array.set(staged, stream)
+            nbytes = array.nbytes
+            block = self._take(nbytes, stream)
+            block.array(array)[...] = data
+            cupy.cuda.runtime.memcpyAsync(array.data.ptr, block.address, nbytes, TO_DEVICE, stream.ptr)
             self.sent += 1
-            self._busy.append(block._replace(number=self.sent))
+            block.number = self.sent
+            self._busy.append(block)
 
     def arrived(self, number: int) -> None:
         """Note that all transfers up to this one are known to have completed."""
@@ -92,7 +117,7 @@ class Staging:
             self._free.clear()
             self._mark, self._nbytes = None, 0
         self._nbytes += size
-        return Block(cupy.cuda.alloc_pinned_memory(size), size, 0)
+        return Block(size)
 
     def _look(self, stream: Any) -> None:
         """See how far the device has come: whether it has reached the last mark, in which case another one is made."""
@@ -117,7 +142,7 @@ class Fetching:
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
-        self._idle: dict[int, list[tuple[Any, Any]]] = {}
+        self._idle: list[tuple[Block, Any]] = []
 
     def begin(self, numbers: Sequence[Any], stream: Any) -> Callable[[], list[float]]:
         """Start copying numbers from the device to the host, and return a function that waits for them and returns them.
@@ -126,29 +151,22 @@ class Fetching:
             numbers: 0-d device arrays of one element type; those that are side by side in memory, in this order, are copied at once.
             stream: the stream that computes them.
         """
-        first, count = numbers[0], len(numbers)
-        idle = self._idle.setdefault(count, [])
-        memory, event = idle.pop() if idle else (cupy.cuda.alloc_pinned_memory(8 * count), cupy.cuda.Event(disable_timing=True))
-        host = np.frombuffer(memory, first.dtype, count)
-        if _are_side_by_side(numbers):
-            cupy.ndarray((count,), first.dtype, first.data).get(stream, out=host, blocking=False)
-        else:
-            for at, number in enumerate(numbers):
-                number.get(stream, out=host[at : at + 1].reshape(()), blocking=False)
+        block, event = self._idle.pop() if self._idle else (Block(SMALLEST), cupy.cuda.Event(disable_timing=True))
+        size, addresses = numbers[0].itemsize, [number.data.ptr for number in numbers]
+        runs = [len(numbers)] if addresses == [addresses[0] + at * size for at in range(len(numbers))] else [1] * len(numbers)
+        at = 0
+        for run in runs:
+            cupy.cuda.runtime.memcpyAsync(block.address + at * size, addresses[at], run * size, TO_HOST, stream.ptr)
+            at += run
         event.record(stream)
-        sent, found = self._staging.sent, list[float]()
+        host, sent, found = block.line(len(numbers), numbers[0].dtype), self._staging.sent, list[float]()
 
         def wait() -> list[float]:
             if not found:
                 event.synchronize()
                 found.extend(host.tolist())
                 self._staging.arrived(sent)
-                idle.append((memory, event))
+                self._idle.append((block, event))
             return found
 
         return wait
-
-
-def _are_side_by_side(numbers: Sequence[Any]) -> bool:
-    first = numbers[0]
-    return all(number.dtype == first.dtype and number.data.ptr == first.data.ptr + at * first.itemsize for at, number in enumerate(numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
+
+from .rules import UPLOAD, note
 
 ALIGNMENT = 512
 """Alignment of CuPy's memory in bytes."""
@@ -166,6 +169,14 @@ def alloc_pinned_memory(size: int) -> Any:
     return np.full(size, 0xFF, np.uint8).data
 
 
+def _memcpy_async(dst: int, src: int, size: int, kind: int, stream: int) -> None:
+    """Copy from pinned memory to the device or back; data of the host cannot be captured."""
+    _thread.streams[-1].require_free()
+    if kind == 1:
+        note(UPLOAD)
+    ctypes.memmove(dst, src, size)
+
+
 def memory(nbytes: int) -> np.ndarray[Any, Any]:
     """Allocate memory like a device's: aligned, and not zeroed."""
     raw = np.full(nbytes + ALIGNMENT, 0xFF, np.uint8)
@@ -204,6 +215,7 @@ runtime = SimpleNamespace(
     driverGetVersion=lambda: 13000,
     runtimeGetVersion=lambda: 13000,
     getDeviceCount=lambda: 1,
+    memcpyAsync=_memcpy_async,
     getDeviceProperties=lambda device: {
         "name": b"stand-in",
         "major": 9,
