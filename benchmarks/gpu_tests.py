@@ -25,7 +25,13 @@ TOLD = 1500
 OFTEN = 50
 """After so many tests totals are written, since one that takes long may be ended with all."""
 
-LOST = ("cudaErrorIllegalAddress", "cudaErrorMisalignedAddress", "cudaErrorLaunchFailure", "cudaErrorIllegalInstruction", "an illegal memory access")
+LOST = (
+    "cudaErrorIllegalAddress",
+    "cudaErrorMisalignedAddress",
+    "cudaErrorLaunchFailure",
+    "cudaErrorIllegalInstruction",
+    "an illegal memory access",
+)
 """What errors say after which nothing more can be computed in a process."""
 
 

@@ -113,6 +113,13 @@ class Binding:
 
     def load(self, data: Iterable[Any]) -> None:
         """Copy data into the inputs' arrays; sparse inputs refer to it."""
+        if self._buffers is None:
+            self._load(data)
+        else:
+            with self.backend.guard():  # once, and not for each input
+                self._load(data)
+
+    def _load(self, data: Iterable[Any]) -> None:
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is PlacedRows:
