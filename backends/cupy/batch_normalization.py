@@ -1,139 +1,110 @@
-"""Batch normalisation in training by cuDNN, computed in float32 or wider.
-
-The operator maintains the running statistics, and handles evaluation with them.
-"""
+"""Kernel for batch normalisation in training; evaluation with the running statistics is the operator's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import c_double, c_int, c_void_p
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...core.types.context import Context
-from .calls import again
-from .cudnn import Cudnn, cudnn_of, scalars
-from .tensors import described
-
-BY_ELEMENT, BY_CHANNEL = 0, 1
-"""Statistics per element or per channel: cudnnBatchNormMode_t."""
-
-SIGNATURES: dict[str, tuple[Any, ...]] = {
-    "cudnnBatchNormalizationForwardTraining": (
-        c_void_p,
-        c_int,
-        *(c_void_p,) * 9,
-        c_double,
-        *(c_void_p,) * 2,
-        c_double,
-        *(c_void_p,) * 2,
-    ),
-    "cudnnBatchNormalizationBackward": (c_void_p, c_int, *(c_void_p,) * 14, c_double, *(c_void_p,) * 2),
-}
-"""Argument types of the library functions that are used."""
+from . import features
+from .calls import Call, again
+from .features import Backward, Forward, Weight
 
 
 class BatchNormalizationKernel:
-    """Kernel for ``batch_normalization`` in training."""
+    """``batch_normalization``, in training two launches in each direction, the first of which also counts the samples."""
+
+    recordable = True
+
+    @staticmethod
+    def declines(op: Any, ctx: Context, out: Any, *inputs: Any) -> bool:
+        """Whether to fall back to the operator: for empty and for strided arrays, and for several counts."""
+        return not out.size or inputs[5].size != 1 or not all(array.flags.c_contiguous for array in (out, *inputs))
+
+    @staticmethod
+    def bind(op: Any, ctx: Context, out: Any, *inputs: Any) -> Callable[[], None]:
+        """Return a function that normalises."""
+        return _Normalise(op, ctx, out, inputs)
 
     @staticmethod
     def forward(op: Any, ctx: Context, out: Any, *inputs: Any) -> None:
-        op.forward(ctx, out, *inputs, loops=again(ctx, "forward", (out, *inputs), lambda: _loops(op, ctx, out, inputs[0])))
+        if BatchNormalizationKernel.declines(op, ctx, out, *inputs):
+            op.forward(ctx, out, *inputs)
+        else:
+            BatchNormalizationKernel.bind(op, ctx, out, *inputs)()
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, *inputs: Any) -> None:
-        if any(dx is not None for dx in grads):
-            arrays = grad, *grads, *inputs
-            loops = again(ctx, "backward", arrays, lambda: _loops(op, ctx, grad, inputs[0]))
-            op.backward(ctx, grad, grads, out, *inputs, loops=loops)
+        arrays = grad, *grads, *inputs
+        for call in again(ctx, "backward", arrays, lambda: _backward(op, ctx, grad, grads, inputs)):
+            call()
 
 
-class _Loops:
-    """cuDNN's replacement for the operator's own passes over the data, always called with the same arrays.
+class _Normalise:
+    """The calls forward; :class:`~cntk.core.extension.kernel.Repeatable`.
 
     Args:
-        library: cuDNN.
         op, ctx: the operator and its context.
+        out: the result.
+        inputs: the operands.
     """
 
-    def __init__(self, library: Cudnn, op: Any, ctx: Context) -> None:
-        self._library, self._op, self._ctx = library, op, ctx
-        self._functions = library.functions(SIGNATURES)
-        self._bound: Callable[[], None] | None = None
+    def __init__(self, op: Any, ctx: Context, out: Any, inputs: Sequence[Any]) -> None:
+        self._op, self._ctx, self._out, self._inputs = op, ctx, out, inputs
+        self._bind()
 
-    def normalise(self, x: Any, y: Any, scale: Any, bias: Any, mean: Any, variance: Any, inverse: Any, epsilon: float) -> None:
-        """Compute the statistics of each feature of *x*, ``(rows, features, places)``, and write the result to *y*."""
-        scale, bias = self._as_statistics("scale", scale, mean), self._as_statistics("bias", bias, mean)
-        if self._bound is None:
-            data, features = described(self._library, x), described(self._library, mean[None])
-            self._bound = self._library.launching(
-                self._functions["cudnnBatchNormalizationForwardTraining"],
-                _mode(x),
-                *scalars(x.dtype.name),
-                data,
-                x.data.ptr,
-                data,
-                y.data.ptr,
-                features,
-                scale.data.ptr,
-                bias.data.ptr,
-                1.0,
-                None,
-                None,
-                epsilon,
-                mean.data.ptr,
-                inverse.data.ptr,
-            )
-        self._bound()
-        xp = self._ctx.xp
-        xp.divide(1, inverse, out=variance)
-        xp.multiply(variance, variance, out=variance)
-        xp.subtract(variance, epsilon, out=variance)
-        xp.maximum(variance, 0, out=variance)
+    def _bind(self) -> None:
+        self._attributes = _attributes(self._op)
+        self._calls = _forward(self._op, self._ctx, self._out, self._inputs)
 
-    def differentiate(self, x: Any, dy: Any, scale: Any, mean: Any, inverse: Any, slope: Any, offset: Any, dx: Any) -> None:
-        """Compute the gradients of scale, bias and, if required, the operand."""
-        scale = self._as_statistics("scale", scale, mean)
-        target = self._ctx.scratch("gradient", x.shape, x.dtype) if dx is None else dx
-        if self._bound is None:
-            data, features = described(self._library, x), described(self._library, mean[None])
-            self._bound = self._library.launching(
-                self._functions["cudnnBatchNormalizationBackward"],
-                _mode(x),
-                *scalars(x.dtype.name),
-                *scalars(x.dtype.name),
-                data,
-                x.data.ptr,
-                data,
-                dy.data.ptr,
-                data,
-                target.data.ptr,
-                features,
-                scale.data.ptr,
-                slope.data.ptr,
-                offset.data.ptr,
-                self._op.epsilon,
-                mean.data.ptr,
-                inverse.data.ptr,
-            )
-        self._bound()
+    def __call__(self) -> None:
+        if not self.holds():
+            self._bind()
+        self.work()
 
-    def _as_statistics(self, key: str, vector: Any, like: Any) -> Any:
-        """Return a vector converted to the type of the statistics."""
-        if vector.dtype == like.dtype:
-            return vector
-        wide = self._ctx.scratch(key, like.shape, like.dtype)
-        self._ctx.xp.copyto(wide, vector)
-        return wide
+    def holds(self) -> bool:
+        """Whether the operator's attributes are still those that the calls were made for."""
+        return self._attributes == _attributes(self._op)
+
+    def prepare(self) -> None:
+        """Do nothing; the running statistics and their count are in device memory."""
+
+    def work(self) -> None:
+        """Make the calls."""
+        for call in self._calls:
+            call()
 
 
-def _loops(op: Any, ctx: Context, out: Any, operand: Any) -> _Loops | None:
-    """Return the replacement for the operator's own passes; None to fall back to the operator."""
-    if not ctx.training or not out.size or not out.flags.c_contiguous or not operand.flags.c_contiguous:
-        return None
-    backend: Any = ctx.backend
-    library = cudnn_of(backend)
-    return None if library is None else _Loops(library, op, ctx)
+def _attributes(op: Any) -> tuple[float, float]:
+    return op.epsilon, op.normalization_time_constant
 
 
-def _mode(x: Any) -> int:
-    return BY_CHANNEL if x.shape[2] > 1 else BY_ELEMENT
+def _forward(op: Any, ctx: Context, out: Any, inputs: Sequence[Any]) -> list[Call]:
+    if not ctx.training:
+        return [partial(op.forward, ctx, out, *inputs)]
+    operand, *vectors = inputs
+    x, y = (op.by_feature(ctx, array, vectors[0].size) for array in (operand, out))
+    mean, _, inverse = op.statistics(ctx, x)
+    averages = op.normalization_time_constant < 0
+    weight = Weight(ctx.scratch("share", (1,), np.float64), None if averages else op.share(len(x), seen=1))
+    return features.forward(Forward(x, y, *vectors, mean, inverse), partial(_pieces, ctx), weight, op.epsilon)
+
+
+def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], inputs: Sequence[Any]) -> list[Call]:
+    operand, scale, *_ = inputs
+    dx, dscale, dbias, *_ = grads
+    arrays = [array for array in (grad, dx, dscale, dbias, operand, scale) if array is not None]
+    if not ctx.training or not grad.size or not all(array.flags.c_contiguous for array in arrays):
+        return [lambda: op.backward(ctx, grad, grads, None, *inputs)]
+    x, dy = (op.by_feature(ctx, array, scale.size) for array in (operand, grad))
+    dx = None if dx is None else op.by_feature(ctx, dx, scale.size)
+    mean, _, inverse = op.statistics(ctx, x)
+    return features.backward(Backward(x, dy, dx, scale, mean, inverse, dscale, dbias), partial(_pieces, ctx))
+
+
+def _pieces(ctx: Context, count: int) -> Any:
+    """Return device memory for sums of pieces."""
+    return ctx.scratch("pieces", (count, 2), np.float64)

@@ -74,7 +74,7 @@ CUDNN = Library(
     ("cudnn/lib",),
     ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
     (90000, 100000),
-    "convolutions, pooling, normalisation, recurrent layers",
+    "convolutions, pooling, recurrent layers",
     "cudnnGetVersion",
     "cudnnGetErrorString",
 )

@@ -73,7 +73,7 @@ class BatchNormalization(Assignment):
         xp = ctx.xp
         operand, scale, bias = inputs
         x, y = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, out, scale.size)
-        mean, variance, inverse = _statistics(ctx, x)
+        mean, variance, inverse = self.statistics(ctx, x)
         if loops is not None:
             statistics = (of[:, 0] for of in (mean, variance, inverse))
             loops.normalise(x, y, scale.reshape(-1), bias.reshape(-1), *statistics, self.epsilon)
@@ -94,9 +94,9 @@ class BatchNormalization(Assignment):
     ) -> None:
         """Move the running statistics towards those of the minibatch."""
         x = self.by_feature(ctx, operand, scale.size)
-        mean, variance, _ = _statistics(ctx, x)
+        mean, variance, _ = self.statistics(ctx, x)
         samples = x.shape[0]
-        share = self._share(samples, float(running_count.reshape(-1)[0]))
+        share = self.share(samples, float(running_count.reshape(-1)[0]))
         values = samples * x.shape[2]
         _approach(ctx, running_mean, mean, 1, share)
         _approach(ctx, running_variance, variance, values / max(values - 1, 1), share)
@@ -107,7 +107,7 @@ class BatchNormalization(Assignment):
     ) -> None:
         xp = ctx.xp
         x, y = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, out, scale.size)
-        mean, variance, inverse = _statistics(ctx, x)
+        mean, variance, inverse = self.statistics(ctx, x)
         xp.copyto(mean, running_mean.reshape(-1, 1))
         xp.copyto(variance, running_variance.reshape(-1, 1))
         self._invert(xp, variance, inverse)
@@ -150,7 +150,7 @@ class BatchNormalization(Assignment):
         operand, scale, *_ = inputs
         dx, dscale, dbias, *_ = grads
         x, dy = self.by_feature(ctx, operand, scale.size), self.by_feature(ctx, grad, scale.size)
-        mean, _, inverse = _statistics(ctx, x)
+        mean, _, inverse = self.statistics(ctx, x)
         slope = ctx.scratch("slope", mean.shape, mean.dtype)
         offset = ctx.scratch("offset", mean.shape, mean.dtype)
         if dx is not None:
@@ -170,7 +170,7 @@ class BatchNormalization(Assignment):
     def _sums(self, ctx: Context, x: Any, dy: Any, slope: Any, offset: Any) -> Any:
         """Write the gradients of scale and bias; return the normalised operand."""
         xp = ctx.xp
-        mean, _, inverse = _statistics(ctx, x)
+        mean, _, inverse = self.statistics(ctx, x)
         normal = ctx.scratch("wide", x.shape, mean.dtype)
         products = ctx.scratch("products", x.shape, mean.dtype)
         xp.subtract(x, mean, out=normal)
@@ -182,7 +182,7 @@ class BatchNormalization(Assignment):
 
     def _gradient(self, ctx: Context, x: Any, dy: Any, scale: Any, normal: Any, slope: Any, offset: Any, dx: Any) -> None:
         xp = ctx.xp
-        mean, _, inverse = _statistics(ctx, x)
+        mean, _, inverse = self.statistics(ctx, x)
         if ctx.training:  # the statistics depend on the operand too
             count = x.shape[0] * x.shape[2]
             xp.divide(slope, count, out=slope)
@@ -196,8 +196,13 @@ class BatchNormalization(Assignment):
         xp.multiply(inverse, scale.reshape(-1, 1), out=factor)
         xp.multiply(normal, factor, out=dx)
 
-    def _share(self, samples: int, seen: float) -> float:
-        """Weight of a minibatch in the running statistics."""
+    def share(self, samples: int, seen: float) -> float:
+        """The weight of a minibatch in the running statistics.
+
+        Args:
+            samples: the minibatch's samples.
+            seen: samples seen before.
+        """
         time_constant = self.normalization_time_constant
         if seen == 0 or time_constant == 0:
             return 1.0
@@ -205,11 +210,11 @@ class BatchNormalization(Assignment):
             return samples / (samples + seen)
         return -math.expm1(-samples / time_constant)
 
-
-def _statistics(ctx: Context, x: Any) -> tuple[Any, Any, Any]:
-    """Mean, variance and inverse deviation of the features, ``(features, 1)`` each, in float32 at least."""
-    shape, dtype = (x.shape[1], 1), np.promote_types(x.dtype, np.float32)
-    return ctx.keep("mean", shape, dtype), ctx.keep("variance", shape, dtype), ctx.keep("inverse", shape, dtype)
+    def statistics(self, ctx: Context, x: Any) -> tuple[Any, Any, Any]:
+        """Mean, variance and inverse deviation of the features of *x*, ``(rows, features, places)``: ``(features, 1)`` each, in float32 at
+        least, kept from forward to backward."""
+        shape, dtype = (x.shape[1], 1), np.promote_types(x.dtype, np.float32)
+        return ctx.keep("mean", shape, dtype), ctx.keep("variance", shape, dtype), ctx.keep("inverse", shape, dtype)
 
 
 def _write_mean(ctx: Context, x: Any, mean: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from cntk.backends.cupy import batch_normalization, cudnn, pooling, rnnstack, tensors
+from cntk.backends.cupy import cudnn, pooling, rnnstack, tensors
 from cntk.backends.cupy.cudnn import ELEMENTS, Attribute, Kind, Note, Pointwise, Type
 from cntk.backends.numpy.backend import NumpyBackend
 from cntk.core.types.context import Context
@@ -57,8 +57,6 @@ class Cudnn(StandIn):
 
     launches = (
         "cudnnBackendExecute",
-        "cudnnBatchNormalizationBackward",
-        "cudnnBatchNormalizationForwardTraining",
         "cudnnPoolingBackward",
         "cudnnPoolingForward",
         "cudnnRNNBackwardData_v8",
@@ -74,7 +72,7 @@ class Cudnn(StandIn):
         self.kept: dict[int, Any] = {}
         self.cudnnGetVersion = Version(VERSION)
         self.cudnnGetErrorString = Names(NAMES)
-        modules = cudnn, tensors, pooling, batch_normalization, rnnstack
+        modules = cudnn, tensors, pooling, rnnstack
         super().__init__({name: types for module in modules for name, types in module.SIGNATURES.items()})
 
     def on_cudnnCreate(self, target: Any) -> None:
@@ -187,81 +185,6 @@ class Cudnn(StandIn):
         _blends(one, zero, grad)
         target.array(dx_at)[...] = windows.spread(grad.array(dy_at), self.objects[x].dims)
         self.called.append("backward")
-
-    # ---- batch normalisation ----
-
-    def on_cudnnBatchNormalizationForwardTraining(
-        self,
-        handle: int,
-        mode: int,
-        one: int,
-        zero: int,
-        x: int,
-        x_at: int,
-        y: int,
-        y_at: int,
-        features: int,
-        scale: int,
-        bias: int,
-        factor: float,
-        running_mean: int | None,
-        running_variance: int | None,
-        epsilon: float,
-        mean: int,
-        inverse: int,
-    ) -> None:
-        assert running_mean is running_variance is None
-        operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
-        values = operand.array(x_at).astype(np.float64)
-        found = values.mean(axes, np.longdouble, keepdims=True).astype(np.float64)
-        deviation = 1 / np.sqrt(values.var(axes, keepdims=True) + epsilon)
-        self.objects[y].array(y_at)[...] = (values - found) * deviation * vector.array(scale) + vector.array(bias)
-        vector.array(mean)[...], vector.array(inverse)[...] = found, deviation
-        self.called.append("normalise")
-
-    def on_cudnnBatchNormalizationBackward(
-        self,
-        handle: int,
-        mode: int,
-        one: int,
-        zero: int,
-        one_more: int,
-        another_zero: int,
-        x: int,
-        x_at: int,
-        dy: int,
-        dy_at: int,
-        dx: int,
-        dx_at: int,
-        features: int,
-        scale: int,
-        slope: int,
-        offset: int,
-        epsilon: float,
-        mean: int,
-        inverse: int,
-    ) -> None:
-        operand, vector, axes = self._normalised(handle, mode, x, features, one, zero)
-        _blends(one_more, another_zero, operand)
-        grad = self.objects[dy].array(dy_at).astype(np.float64)
-        normal = (operand.array(x_at).astype(np.float64) - vector.array(mean)) * vector.array(inverse)
-        slopes, offsets = (grad * normal).sum(axes, keepdims=True), grad.sum(axes, keepdims=True)
-        count = grad.size // vector.dims[1]
-        result = (grad - normal * slopes / count - offsets / count) * vector.array(inverse) * vector.array(scale)
-        self.objects[dx].array(dx_at)[...] = result
-        vector.array(slope)[...], vector.array(offset)[...] = slopes, offsets
-        self.called.append("differentiate")
-
-    def _normalised(self, handle: int, mode: int, x: int, features: int, one: int, zero: int) -> tuple[Placed, Placed, tuple[int, ...]]:
-        """Return the operand, a vector of statistics, and the axes over which statistics are computed."""
-        assert self.objects[handle] == "handle"
-        operand, vector = self.objects[x], self.objects[features]
-        _blends(one, zero, operand)
-        assert vector.dtype is (np.float64 if operand.dtype is np.float64 else np.float32)
-        axes = {0: (0,), 1: (0, 2, 3)}[mode]
-        if vector.dims != tuple(1 if axis in axes else dim for axis, dim in enumerate(operand.dims)):
-            raise Refused(BAD_PARAM)
-        return operand, vector, axes
 
     # ---- recurrent layers ----
 

@@ -17,7 +17,7 @@ FAILED = 14
 """Status returned by a function that has raised an exception."""
 
 
-OF_LIBRARIES = ("batch_normalization", "convolution", "pooling", "products", "rnnstack")
+OF_LIBRARIES = ("convolution", "pooling", "products", "rnnstack")
 """Modules of the backend ``cupy`` whose kernels call libraries."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from standin import headers
 
-from cntk.backends.cupy import batch_normalization, cublaslt, cudnn, libraries, pooling, rnnstack, tensors
+from cntk.backends.cupy import cublaslt, cudnn, libraries, pooling, rnnstack, tensors
 
 CUBLASLT = "cublasLt.h"
 
@@ -115,7 +115,6 @@ def test_other_numbers_of_cudnn() -> None:
             (GRAPH, cudnn),
             (OPERATIONS, tensors),
             (OPERATIONS, pooling),
-            (OPERATIONS, batch_normalization),
             (RECURRENCES, rnnstack),
         )
         for name, types in module.SIGNATURES.items()
@@ -132,12 +131,6 @@ def test_numbers_of_pooling() -> None:
     assert known["CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING"] == pooling.AVERAGES_OF_ALL
     assert known["CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING"] == pooling.AVERAGES_INSIDE
     assert headers.constants(GRAPH)["CUDNN_PROPAGATE_NAN"] == pooling.PROPAGATE_NAN
-
-
-def test_numbers_of_batch_normalisation() -> None:
-    known = headers.constants(OPERATIONS)
-    assert known["CUDNN_BATCHNORM_PER_ACTIVATION"] == batch_normalization.BY_ELEMENT
-    assert known["CUDNN_BATCHNORM_SPATIAL"] == batch_normalization.BY_CHANNEL
 
 
 def test_numbers_of_recurrent_layers() -> None:

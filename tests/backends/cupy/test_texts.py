@@ -10,7 +10,21 @@ import pytest
 from standin import nvrtc
 
 import cntk as C
-from cntk.backends.cupy import csr, dropout, elements, folds, learner_kernels, philox, picking, pools, rows, segments, sequences
+from cntk.backends.cupy import (
+    csr,
+    dropout,
+    elements,
+    features,
+    features_text,
+    folds,
+    learner_kernels,
+    philox,
+    picking,
+    pools,
+    rows,
+    segments,
+    sequences,
+)
 from cntk.backends.cupy.compiler import OPTIONS
 from cntk.backends.cupy.places import Along
 from cntk.core.common.dtypes import is_half
@@ -59,6 +73,16 @@ def operators() -> list[tuple[Elementwise, int]]:
                 if isinstance(node.op, Elementwise) and states_formula(type(node.op)):
                     found[type(node.op)] = node.op, len(node.inputs)
     return list(found.values())
+
+
+def of_features(dtype: Any) -> Iterator[str]:
+    """Features side by side, and those with places, in packs and one by one."""
+    wide = np.float32 if is_half(dtype) else dtype
+    pack = features.PACK // np.dtype(dtype).itemsize
+    for columns, width, packs in ((32, 1, 1), (1, 1, 49), (1, pack, 64)):
+        for of_scale in {dtype, wide}:
+            yield features_text.forward_text(dtype, INDICES[dtype], columns, width, packs, (of_scale, of_scale, wide, wide, np.float32))
+            yield features_text.backward_text(dtype, INDICES[dtype], columns, width, packs, (of_scale, of_scale))
 
 
 def of_folds(dtype: Any) -> Iterator[str]:
@@ -128,6 +152,7 @@ def of_sequences(dtype: Any) -> Iterator[str]:
 
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elements": of_elements,
+    "features": of_features,
     "folds": of_folds,
     "learners": of_learners,
     "pools": of_pools,
