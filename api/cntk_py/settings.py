@@ -6,19 +6,19 @@ import operator
 from typing import Any
 
 from cntk.core.common import threads
-from cntk.core.common.switches import Switch
-
-_deterministic = Switch("deterministic_algorithms", False)
+from cntk.core.common.switches import Switch, deterministic_algorithms
 
 
 def force_deterministic_algorithms() -> None:
-    """Ask for algorithms whose results do not depend on the order of threads; the NumPy backend has no others.
+    """Ask for algorithms whose results depend neither on the order of threads nor on times.
+
+    All are of this kind already, unless :func:`cntk.device.set_benchmark` lets a GPU choose them by their times, which this overrules.
 
     >>> C.cntk_py.force_deterministic_algorithms()
     >>> C.cntk_py.should_force_deterministic_algorithms()
     True
     """
-    _deterministic.value = True
+    deterministic_algorithms.value = True
 
 
 def should_force_deterministic_algorithms() -> bool:
@@ -28,7 +28,7 @@ def should_force_deterministic_algorithms() -> bool:
     >>> C.cntk_py.should_force_deterministic_algorithms()
     True
     """
-    return _deterministic.value
+    return deterministic_algorithms.value
 
 
 def set_max_num_cputhreads(num_cpu_threads: int) -> None:

@@ -244,6 +244,17 @@ class CupyBackend:
         finally:
             self._staging.is_recording = False
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether work is being captured, of which nothing is done yet."""
+        return bool(self._staging.is_recording)
+
+    def duration(self, call: Callable[[], None]) -> float:
+        """Return the milliseconds that the device takes for the work of a call; infinity if it cannot be recorded."""
+        from .graphs import duration
+
+        return duration(call, self)
+
     def synchronize(self) -> None:
         self.stream.synchronize()
 

@@ -4,17 +4,20 @@ A graph describes tensors and the operations on them; operations refer to tensor
 engine, which is chosen when arrays are bound; a variant pack holds the addresses for one execution of a plan.  All of these are created
 when arrays are bound: a call afterwards executes a plan with a variant pack, and can be captured.
 
-Nondeterministic engines are skipped, and so are engines that round float32 before multiplying, unless TF32 is allowed.
+Nondeterministic engines are skipped, and so are engines that round float32 before multiplying, unless TF32 is allowed.  Of the others the
+one ranked first is taken, or, if that is allowed, the one that takes the least time.
 """
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import POINTER, byref, c_bool, c_double, c_float, c_int, c_int64, c_void_p
 from enum import IntEnum
 from functools import lru_cache
+from itertools import islice
+from math import prod
 from typing import Any, NamedTuple
 
 from ...core.extension.compiled import switch_off
@@ -22,6 +25,12 @@ from . import libraries
 
 LARGEST_WORKSPACE = 256 << 20
 """Bytes of workspace that a plan may use."""
+
+OPERATIONS_A_BYTE = 16
+"""Float32 operations that a GPU computes while it moves a byte between memory and its multiprocessors, about."""
+
+MOST_TIMED = 8
+"""Maximum number of engines that are timed for a graph."""
 
 ALIGNMENT = 16
 """Largest alignment in bytes that makes a difference to engines."""
@@ -214,6 +223,11 @@ class Convolution(NamedTuple):
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
 
+    @property
+    def result(self) -> int:
+        """The index of the tensor that is computed."""
+        return {Direction.RESULT: self.y, Direction.FILTERS: self.w, Direction.OPERAND: self.x}[self.direction]
+
 
 class Each(NamedTuple):
     """An element-wise operation that computes *y* from *x*, and from *b* if it is binary."""
@@ -223,6 +237,11 @@ class Each(NamedTuple):
     b: int | None
     y: int
 
+    @property
+    def result(self) -> int:
+        """The index of the tensor that is computed."""
+        return self.y
+
 
 class Graph(NamedTuple):
     """Operations on tensors, and the type in which they are computed."""
@@ -230,6 +249,22 @@ class Graph(NamedTuple):
     tensors: tuple[Tensor, ...]
     operations: tuple[Convolution | Each, ...]
     computes_in: str
+
+    @property
+    def result(self) -> int:
+        """The index of the tensor that is computed."""
+        return self.operations[-1].result
+
+    @property
+    def numbers(self) -> list[int]:
+        """The indices of the tensors that are in memory."""
+        return [number for number, tensor in enumerate(self.tensors) if tensor.aligned]
+
+    @property
+    def multiplications(self) -> int:
+        """The number of multiplications in its convolutions."""
+        dims = [(self.tensors[one.w].dims, self.tensors[one.y].dims) for one in self.operations if isinstance(one, Convolution)]
+        return sum(prod(filters[1:]) * prod(result) for filters, result in dims)
 
 
 class Cudnn:
@@ -251,6 +286,7 @@ class Cudnn:
             self._call["cudnnCreate"](byref(self.handle))
         weakref.finalize(self.handle, self._call["cudnnDestroy"], c_void_p(self.handle.value)).atexit = False
         self._plan = lru_cache(maxsize=4096)(self._planned)
+        self._fastest: dict[tuple[Graph, bool], _Plan | None] = {}
 
     def bound(self, graph: Graph, arrays: Sequence[Any]) -> Callable[[], None] | None:
         """Return a function that executes a graph.
@@ -262,15 +298,18 @@ class Cudnn:
         Returns:
             The function; None if cuDNN does not support the graph.
         """
-        plan = self._plan(graph, libraries.allows_tf32())
-        if plan is None:
-            return None
-        numbers = [number for number, tensor in enumerate(graph.tensors) if tensor.aligned]
+        known = dict(zip(graph.numbers, arrays, strict=True))
+        allows_tf32 = libraries.allows_tf32()
+        plan = self._timed(graph, allows_tf32, known) if libraries.may_take_times() else self._plan(graph, allows_tf32)
+        return None if plan is None else self._executing(plan, known, self.space(plan.workspace))
+
+    def _executing(self, plan: _Plan, arrays: Mapping[int, Any], space: Any) -> Callable[[], None]:
+        """Return a function that executes a plan with these arrays as tensors."""
         pack = self._descriptor(
             Kind.VARIANT_PACK,
-            (Attribute.VARIANT_PACK_UNIQUE_IDS, Type.INT64, numbers),
-            (Attribute.VARIANT_PACK_DATA_POINTERS, Type.VOID_PTR, [array.data.ptr for array in arrays]),
-            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [self.space(plan.workspace).data.ptr]),
+            (Attribute.VARIANT_PACK_UNIQUE_IDS, Type.INT64, list(arrays)),
+            (Attribute.VARIANT_PACK_DATA_POINTERS, Type.VOID_PTR, [array.data.ptr for array in arrays.values()]),
+            (Attribute.VARIANT_PACK_WORKSPACE, Type.VOID_PTR, [space.data.ptr]),
         )
         return self.launching(self._call["cudnnBackendExecute"], plan.descriptor, pack)
 
@@ -304,19 +343,44 @@ class Cudnn:
     # ---- plans ----
 
     def _planned(self, graph: Graph, allows_tf32: bool) -> _Plan | None:
-        """Return a plan with the engine ranked first among those that are acceptable; None if there is none."""
+        """Return the plan ranked first; None if there is none."""
+        return next(self._ranked(graph, allows_tf32), None)
+
+    def _timed(self, graph: Graph, allows_tf32: bool, arrays: Mapping[int, Any]) -> _Plan | None:
+        """Return the fastest of the plans ranked first, which is kept for the graph; None if there is none.
+
+        Result and workspace get memory of their own, as what lies in theirs may still be needed.
+        """
+        key = graph, allows_tf32
+        if key not in self._fastest:
+            if self._backend.is_recording:
+                return self._plan(*key)
+            plans = list(islice(self._ranked(*key), MOST_TIMED))
+            with self._backend.guard():
+                elsewhere = {**arrays, graph.result: self._backend.allocate(_reach(arrays[graph.result]))}
+                self._fastest[key] = min(plans, key=lambda plan: self._duration(plan, elsewhere), default=None)
+        return self._fastest[key]
+
+    def _duration(self, plan: _Plan, arrays: Mapping[int, Any]) -> float:
+        space = self._backend.allocate(plan.workspace)
+        duration: float = self._backend.duration(self._executing(plan, arrays, space))
+        return duration
+
+    def _ranked(self, graph: Graph, allows_tf32: bool) -> Iterator[_Plan]:
+        """Yield plans with acceptable engines, those expected to be fastest first; cuDNN's fallbacks only if there are no others."""
         try:
             operations = self._operations(graph)
         except RuntimeError:  # raised for unsupported operations
-            return None
+            return
+        most = graph.multiplications // OPERATIONS_A_BYTE
         for mode in (HEURISTICS_A, HEURISTICS_FALLBACK):
-            for config in self._configs(operations, mode):
-                if not self._suits(config, graph, allows_tf32):
-                    continue
-                plan = self._finished(config, operations)
-                if plan is not None:
-                    return plan
-        return None
+            configs = (config for config in self._configs(operations, mode) if self._suits(config, graph, allows_tf32))
+            plans = (self._finished(config, operations) for config in configs)
+            found = None
+            for found in _lean_first((plan for plan in plans if plan is not None), most):
+                yield found
+            if found is not None:
+                return
 
     def _operations(self, graph: Graph) -> c_void_p:
         tensors = [self._tensor(number, tensor) for number, tensor in enumerate(graph.tensors)]
@@ -455,6 +519,17 @@ class _Plan(NamedTuple):
     workspace: int
 
 
+def _lean_first(plans: Iterable[_Plan], most: int) -> Iterator[_Plan]:
+    """Yield the plans that require at most so many bytes of workspace, then the others."""
+    heavy = []
+    for plan in plans:
+        if plan.workspace <= most:
+            yield plan
+        else:
+            heavy.append(plan)
+    yield from heavy
+
+
 @lru_cache(maxsize=64)
 def cudnn_of(backend: Any) -> Cudnn | None:
     """Return cuDNN for a backend's device; warn and return None if the library is missing."""
@@ -463,6 +538,12 @@ def cudnn_of(backend: Any) -> Cudnn | None:
     except libraries.Missing as error:
         switch_off("convolutions and pooling by cuDNN", str(error))
         return None
+
+
+def _reach(array: Any) -> int:
+    """Return the number of bytes from an array's first element to its last."""
+    span: int = array.itemsize + sum((dim - 1) * stride for dim, stride in zip(array.shape, array.strides, strict=True))
+    return span
 
 
 def tensor_of(array: Any) -> Tensor:

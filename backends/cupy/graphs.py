@@ -1,13 +1,20 @@
-"""CUDA graphs: capture work that is enqueued on a stream, and replay it with one launch."""
+"""CUDA graphs: capture work that is enqueued on a stream, replay it with one launch, and time it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Any
 
 import cupy
+
+REPEATS = 8
+"""How often timed work is repeated in a graph, between whose launches the device may wait for the host."""
+
+RUNS = 5
+"""How often such a graph is timed; the least time counts."""
 
 
 def record(calls: Callable[[], None], stream: Any) -> Callable[[], None] | None:
@@ -41,3 +48,34 @@ def record(calls: Callable[[], None], stream: Any) -> Callable[[], None] | None:
 def _launch(graph: Any, stream: Any, pool: Any) -> None:
     """Launch a graph; taking the pool as an argument keeps it alive as long as the launch function."""
     graph.launch(stream)
+
+
+def duration(call: Callable[[], None], backend: Any) -> float:
+    """Return the milliseconds that the device takes for the work of a call, without the host's share.
+
+    Args:
+        call: enqueues the work.
+        backend: the backend, which is not recording; its device and stream are current.
+
+    Returns:
+        The time; infinity if the work cannot be recorded.
+    """
+
+    def repeated() -> None:
+        for _ in range(REPEATS):
+            call()
+
+    call()  # loads kernels, which cannot be part of a capture
+    replay = backend.record(repeated)
+    if replay is None:
+        return inf
+    return min(_timed(replay, backend.stream) for _ in range(RUNS)) / REPEATS
+
+
+def _timed(call: Callable[[], None], stream: Any) -> float:
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record(stream)
+    call()
+    end.record(stream)
+    end.synchronize()
+    return float(cupy.cuda.get_elapsed_time(start, end))

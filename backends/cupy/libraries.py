@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...core.common.switches import math
+from ...core.common.switches import benchmark, deterministic_algorithms, math
 from ...core.extension.compiled import Unusable
 
 
@@ -241,3 +241,8 @@ def current_stream() -> Callable[[], int]:
 def allows_tf32() -> bool:
     """Whether float32 operands may be rounded to TF32 before they are multiplied."""
     return math.value == "tf32"
+
+
+def may_take_times() -> bool:
+    """Whether algorithms may be chosen by the times that they take."""
+    return benchmark.value and not deterministic_algorithms.value

@@ -98,6 +98,12 @@ checked_mode = Switch("checked_mode", False)
 math: Switch[str] = Switch("math", "ieee")
 """How GPUs multiply float32 numbers: 'ieee' as they are, or 'tf32', rounded to ten bits of fraction; programs are kept apart by it."""
 
+benchmark = Switch("benchmark", False)
+"""Whether GPUs time the algorithms for a convolution and take the fastest; programs are kept apart by it."""
+
+deterministic_algorithms = Switch("deterministic_algorithms", False)
+"""Whether results must not depend on the order of threads, nor on times; programs are kept apart by it."""
+
 recorders: Switch[tuple[Any, ...]] = Switch("recorders", ())
 """The recorders that take the time of operators."""
 

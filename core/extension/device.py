@@ -289,6 +289,22 @@ def set_math(mode: str) -> None:
     switches.math.value = mode
 
 
+def set_benchmark(enable: bool) -> None:
+    """Choose whether GPUs time the algorithms for each convolution and take the fastest; on the CPU this changes nothing.
+
+    The first minibatch of a size then takes longer, and needs more memory. Algorithms round differently, and which one is the fastest may
+    differ from run to run: without this, the same program gives the same bits in each run. An algorithm once chosen is kept as long as the
+    process. ``cntk_py.force_deterministic_algorithms`` leaves it out. It is what ``torch.backends.cudnn.benchmark`` is in PyTorch.
+
+    Args:
+        enable: whether to take times; False is the default, with which the library foretells them.
+
+    >>> C.device.set_benchmark(True)
+    >>> C.device.set_benchmark(False)
+    """
+    switches.benchmark.value = bool(enable)
+
+
 def get_gpu_properties(device: DeviceDescriptor) -> Any:
     """Properties of a GPU: ``device_id``, ``name``, ``version_major``, ``version_minor``, ``cuda_cores``, ``total_memory``.
 

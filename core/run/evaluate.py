@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..common.switches import checked_mode, math, passes
+from ..common.switches import benchmark, checked_mode, deterministic_algorithms, math, passes
 from ..common.user_frame import warn_user
 from ..extension.device import require_device, use_default_device
 from ..graph import clone as cloning
@@ -49,7 +49,7 @@ def set_checked_mode(enable: bool) -> None:
 
 def switches() -> tuple[Any, ...]:
     """The switches of the process that programs depend on."""
-    return checked_mode.value, passes.value, math.value
+    return checked_mode.value, passes.value, math.value, benchmark.value, deterministic_algorithms.value
 
 
 def program_for(

@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
@@ -103,18 +104,29 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
 
 
 class Event:
-    """An event, which is always done."""
+    """An event, which is always done.
+
+    Attributes:
+        seconds: when it was recorded; None before.
+    """
 
     done = True
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
-        pass
+        self.seconds: float | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        pass
+        self.seconds = perf_counter()
 
     def synchronize(self) -> None:
         pass
+
+
+def get_elapsed_time(start: Event, end: Event) -> float:
+    """Return the milliseconds between two recorded events."""
+    if start.seconds is None or end.seconds is None:
+        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: an event has not been recorded")
+    return 1000 * (end.seconds - start.seconds)
 
 
 class Device:

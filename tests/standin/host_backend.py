@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from types import ModuleType
 from typing import Any
 
@@ -83,6 +84,7 @@ class HostBackend(NumpyBackend):
     for_tests = True
     fewest_for_learners = 0
     blocks_together = 3
+    is_recording = False
     xp = Namespace("xp")  # type: ignore[assignment]
 
     def allocate(self, nbytes: int) -> Any:
@@ -96,6 +98,12 @@ class HostBackend(NumpyBackend):
 
     def on_device(self, *data: Any) -> Any:
         return [one.view(HostArray) for one in data]
+
+    def duration(self, call: Callable[[], None]) -> float:
+        """Milliseconds that a call takes, which tests replace by others."""
+        start = perf_counter()
+        call()
+        return 1000 * (perf_counter() - start)
 
     def index(self, layout: Any, name: str) -> Any:  # type: ignore[override]
         return getattr(layout, name).view(HostArray)

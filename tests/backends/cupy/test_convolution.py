@@ -119,6 +119,13 @@ def test_engines_that_round_or_vary_are_passed_over(standin: StandIn, math: str,
     assert engine < len(ENGINES)
 
 
+@pytest.mark.parametrize("follows", ["", "+ relu"])
+def test_engines_that_are_timed_compute_the_same(standin: StandIn, follows: str) -> None:
+    C.device.set_benchmark(True)
+    compare(network((4, 3, 3, 3), (3, 6, 5), follows), np.float16, [numbers(2, 3, 6, 5, dtype=np.float16)])
+    assert len(standin.executed) == 3 * (2 + 1)  # two engines are timed for each direction, and one is taken
+
+
 def test_a_step_that_comes_again_only_executes(standin: StandIn) -> None:
     with host_device() as device:
         f = network((4, 3, 3, 3), (3, 6, 5), "+ relu")(np.float32)

@@ -18,8 +18,9 @@ from standin import cudnn as standins
 from standin.cudnn import Cudnn as StandIn
 from standin.host_backend import STREAM, HostArray, HostBackend, with_libraries
 
+import cntk as C
 from cntk.backends.cupy import libraries
-from cntk.backends.cupy.cudnn import Cudnn, Each, Graph, Kind, Pointwise, tensor_of
+from cntk.backends.cupy.cudnn import Convolution, Cudnn, Direction, Each, Graph, Kind, Pointwise, tensor_of
 
 TESTS = Path(__file__).resolve().parents[2]
 
@@ -90,6 +91,83 @@ def test_what_is_made_goes_with_those_who_use_it(standin: StandIn) -> None:
     library = None
     gc.collect()
     assert all(what is None for what in standin.objects.values())
+
+
+def convolving(w: Any, x: Any, y: Any, direction: Direction = Direction.RESULT) -> Graph:
+    """A convolution with filters of 3 x 3 weights, or a gradient of it."""
+    pairs = (1, 1), (1, 1), (1, 1), (1, 1)
+    return Graph(tuple(map(tensor_of, (x, w, y))), (Convolution(direction, 0, 1, 2, *pairs),), "float32")
+
+
+def halves(*shape: int, seed: int = 0) -> Any:
+    """An array aligned as well as may be, of a type for which two engines are acceptable: 2, and 3 after it."""
+    made = HostBackend().view(HostBackend().allocate(2 * int(np.prod(shape)) + 64), 0, shape, np.float16)
+    made[...] = numbers(*shape, seed=seed)
+    return made
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_the_fastest_engine_is_taken_if_that_is_asked_for(
+    library: Cudnn, standin: StandIn, direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durations = {2: 3.0, 3: 2.0}
+
+    def duration(self: Any, call: Any) -> float:
+        call()
+        return durations[standin.executed[-1][0]]
+
+    monkeypatch.setattr(HostBackend, "duration", duration)
+    w, x, y = arrays = halves(4, 3, 3, 3), halves(2, 3, 6, 5, seed=1), halves(2, 4, 6, 5, seed=2)
+    before = [array.copy() for array in arrays]
+    graph = convolving(*arrays, direction)
+
+    def executed() -> list[int]:
+        standin.executed.clear()
+        call = library.bound(graph, [x, w, y])
+        assert call is not None
+        call()
+        return [engine for engine, _ in standin.executed]
+
+    assert executed() == [2]
+    for array, value in zip(arrays, before, strict=True):
+        array[...] = value
+    C.device.set_benchmark(True)
+    assert library.bound(graph, [x, w, y]) is not None
+    assert [engine for engine, _ in standin.executed] == [2, 2, 3]
+    for array, value in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, value)
+    assert executed() == [3]  # graphs that are alike are timed once
+    durations[2] = 1.0
+    assert executed() == [3]
+    C.cntk_py.force_deterministic_algorithms()
+    assert executed() == [2]
+
+
+def test_nothing_is_timed_while_work_is_recorded(library: Cudnn, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    C.device.set_benchmark(True)
+    w, x, y = arrays = halves(4, 3, 3, 3), halves(2, 3, 6, 5), halves(2, 4, 6, 5)
+    with monkeypatch.context() as patched:
+        patched.setattr(HostBackend, "is_recording", True)
+        assert library.bound(convolving(*arrays), [x, w, y]) is not None
+    assert standin.executed == []
+    assert library.bound(convolving(*arrays), [x, w, y]) is not None
+    assert {engine for engine, _ in standin.executed} == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("workspaces", "engine"), [({}, 2), ({2: 6480 // 16}, 2), ({2: 6480 // 16 + 1, 3: 0}, 3), ({2: 10**6, 3: 10**5}, 2)]
+)
+def test_engines_that_move_more_than_they_multiply_come_last(
+    library: Cudnn, standin: StandIn, workspaces: dict[int, int], engine: int
+) -> None:
+    standin.workspaces.update(workspaces)
+    w, x, y = arrays = halves(4, 3, 3, 3), halves(2, 3, 6, 5), halves(2, 4, 6, 5)
+    graph = convolving(*arrays)
+    assert graph.multiplications == 6480
+    call = library.bound(graph, [x, w, y])
+    assert call is not None
+    call()
+    assert [chosen for chosen, _ in standin.executed] == [engine]
 
 
 @pytest.mark.slow

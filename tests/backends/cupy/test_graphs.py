@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from typing import Any
 
@@ -52,6 +53,28 @@ def test_another_error_is_raised_and_nothing_is_captured_any_more(standin: Any) 
         standin.record(fail)
     x = standin.asarray([1.0], np.float32)
     assert float(x.sum()) == 1
+
+
+def test_the_time_of_work_is_that_of_one_call(standin: Any) -> None:
+    x, made = standin.asarray([1.0], np.float32), []
+
+    def call() -> None:
+        made.append(standin.is_recording)
+        standin.xp.multiply(x, 2, out=x)
+
+    assert 0 < standin.duration(call) < 1000
+    assert made == [False] + [True] * graphs().REPEATS
+    assert float(x[0]) == 2.0 ** (1 + graphs().REPEATS * graphs().RUNS)
+    assert not standin.is_recording
+
+
+def test_work_that_cannot_be_recorded_takes_for_ever(standin: Any) -> None:
+    assert standin.duration(standin.synchronize) == np.inf
+
+
+def graphs() -> Any:
+    """The module, which is another for each stand-in."""
+    return importlib.import_module("cntk.backends.cupy.graphs")
 
 
 def test_work_of_another_thread_waits_until_all_is_recorded(standin: Any) -> None:

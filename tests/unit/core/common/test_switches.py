@@ -59,6 +59,7 @@ SETTERS: dict[str, Callable[[], Any]] = {
     "full_tracebacks": lambda: C.debugging.set_full_tracebacks(True),
     "not_finite_is_told": lambda: setattr(is_told, "value", True),
     "math": lambda: C.device.set_math("tf32"),
+    "benchmark": lambda: C.device.set_benchmark(True),
     "recorders": lambda: profiling.begin(profiling.Recorder()),
     "thresholds": lambda: setattr(thresholds, "softmax_compiled", 3),
     "default_unit_gain": lambda: C.set_default_unit_gain_value(False),

@@ -257,6 +257,16 @@ def test_check_backend_finds_what_does_not_conform(method: str, match: str) -> N
         check_backend(type("Wrong", (NumpyBackend,), {method: wrong}))
 
 
+def test_set_benchmark_keeps_programs_apart() -> None:
+    with isolated():
+        f = 2 * C.constant([1])
+        compiled = []
+        for enable in (False, True, False):
+            C.device.set_benchmark(enable)
+            compiled.append(program_for(f, f.outputs))
+        assert compiled[0] is compiled[2] is not compiled[1]
+
+
 def test_set_math_keeps_programs_apart_and_refuses_other_modes() -> None:
     with isolated():
         f = 2 * C.constant([1])
