@@ -85,12 +85,13 @@ def _attributes(op: Any) -> tuple[float, float]:
 def _forward(op: Any, ctx: Context, out: Any, inputs: Sequence[Any]) -> list[Call]:
     if not ctx.training:
         return [partial(op.forward, ctx, out, *inputs)]
-    operand, *vectors = inputs
-    x, y = (op.by_feature(ctx, array, vectors[0].size) for array in (operand, out))
+    operand, scale, bias, running_mean, running_variance, count = inputs
+    x, y = (op.by_feature(ctx, array, scale.size) for array in (operand, out))
     mean, _, inverse = op.statistics(ctx, x)
     averages = op.normalization_time_constant < 0
     weight = Weight(ctx.scratch("share", (1,), np.float64), None if averages else op.share(len(x), seen=1))
-    return features.forward(Forward(x, y, *vectors, mean, inverse), partial(_pieces, ctx), weight, op.epsilon)
+    arrays = Forward(x, y, scale, bias, running_mean, running_variance, count, mean, inverse)
+    return features.forward(arrays, partial(_pieces, ctx), weight, op.epsilon)
 
 
 def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], inputs: Sequence[Any]) -> list[Call]:

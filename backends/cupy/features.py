@@ -1,7 +1,7 @@
 """Normalisation of features: two kernels forward and two backward, the first of which adds up, the second normalises.
 
 An array is seen as ``(rows, features, places)``.  Each feature's numbers are divided into pieces, one for a block; the second kernel adds
-up the sums of a feature's pieces in each of its blocks.  How many pieces there are depends on the sizes alone.
+up the sums of a feature's pieces in each of its blocks.  How many pieces there are depends on sizes and alignment alone.
 
 Squares are taken of differences from the feature's first number, so that the variance keeps its digits however large the mean is: as
 the first number is one of n, the square of its distance from the mean is at most n times the variance.
