@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import POINTER, byref, c_bool, c_double, c_float, c_int, c_int64, c_void_p
 from enum import IntEnum
 from functools import lru_cache
 from itertools import islice
-from math import prod
 from typing import Any, NamedTuple
 
 from ...core.extension.compiled import switch_off
@@ -25,9 +24,6 @@ from . import libraries
 
 LARGEST_WORKSPACE = 256 << 20
 """Bytes of workspace that a plan may use."""
-
-OPERATIONS_A_BYTE = 16
-"""Float32 operations that a GPU computes while it moves a byte between memory and its multiprocessors, about."""
 
 MOST_TIMED = 8
 """Maximum number of engines that are timed for a graph."""
@@ -260,12 +256,6 @@ class Graph(NamedTuple):
         """The indices of the tensors that are in memory."""
         return [number for number, tensor in enumerate(self.tensors) if tensor.aligned]
 
-    @property
-    def multiplications(self) -> int:
-        """The number of multiplications in its convolutions."""
-        dims = [(self.tensors[one.w].dims, self.tensors[one.y].dims) for one in self.operations if isinstance(one, Convolution)]
-        return sum(prod(filters[1:]) * prod(result) for filters, result in dims)
-
 
 class Cudnn:
     """cuDNN with a handle and a workspace for one backend.
@@ -372,14 +362,14 @@ class Cudnn:
             operations = self._operations(graph)
         except RuntimeError:  # raised for unsupported operations
             return
-        most = graph.multiplications // OPERATIONS_A_BYTE
         for mode in (HEURISTICS_A, HEURISTICS_FALLBACK):
-            configs = (config for config in self._configs(operations, mode) if self._suits(config, graph, allows_tf32))
-            plans = (self._finished(config, operations) for config in configs)
-            found = None
-            for found in _lean_first((plan for plan in plans if plan is not None), most):
-                yield found
-            if found is not None:
+            found = False
+            for config in self._configs(operations, mode):
+                plan = self._finished(config, operations) if self._suits(config, graph, allows_tf32) else None
+                if plan is not None:
+                    found = True
+                    yield plan
+            if found:
                 return
 
     def _operations(self, graph: Graph) -> c_void_p:
@@ -517,17 +507,6 @@ class _Plan(NamedTuple):
 
     descriptor: c_void_p
     workspace: int
-
-
-def _lean_first(plans: Iterable[_Plan], most: int) -> Iterator[_Plan]:
-    """Yield the plans that require at most so many bytes of workspace, then the others."""
-    heavy = []
-    for plan in plans:
-        if plan.workspace <= most:
-            yield plan
-        else:
-            heavy.append(plan)
-    yield from heavy
 
 
 @lru_cache(maxsize=64)

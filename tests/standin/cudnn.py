@@ -52,7 +52,6 @@ class Cudnn(StandIn):
         executed: the engine of each executed plan, and the kinds of its operations.
         streams: the streams that were set.
         called: the functions called outside the graph API.
-        workspaces: bytes of workspace that engines require, unless it is :data:`WORKSPACE`, by number.
         kept: contents of reserve spaces, which are kept for gradients, by address.
     """
 
@@ -70,7 +69,6 @@ class Cudnn(StandIn):
         self.executed: list[tuple[int, list[Kind]]] = []
         self.streams: list[int] = []
         self.called: list[str] = []
-        self.workspaces: dict[int, int] = {}
         self.kept: dict[int, Any] = {}
         self.cudnnGetVersion = Version(VERSION)
         self.cudnnGetErrorString = Names(NAMES)
@@ -139,8 +137,7 @@ class Cudnn(StandIn):
                 (kind * room).from_address(_there(address))[: len(notes)] = notes
                 count[0] = len(notes)
             case Attribute.EXECUTION_PLAN_WORKSPACE_SIZE:
-                (config,) = made.values[Attribute.EXECUTION_PLAN_ENGINE_CONFIG]
-                kind.from_address(_there(address)).value = self.workspaces.get(config.engine, WORKSPACE)
+                kind.from_address(_there(address)).value = WORKSPACE
                 count[0] = 1
             case _:
                 raise Refused(BAD_PARAM)
@@ -299,7 +296,7 @@ class Cudnn(StandIn):
         self.executed.append((config.engine, kinds_of(graph)))
         values = self.objects[pack].values
         (workspace,) = values[Attribute.VARIANT_PACK_WORKSPACE]
-        memory(workspace, self.workspaces.get(config.engine, WORKSPACE))[...] = 0xFF
+        memory(workspace, WORKSPACE)[...] = 0xFF
         numbers, pointers = values[Attribute.VARIANT_PACK_UNIQUE_IDS], values[Attribute.VARIANT_PACK_DATA_POINTERS]
         given = dict(zip(numbers, pointers, strict=True))
         made: dict[int, Any] = {}

@@ -154,22 +154,6 @@ def test_nothing_is_timed_while_work_is_recorded(library: Cudnn, standin: StandI
     assert {engine for engine, _ in standin.executed} == {2, 3}
 
 
-@pytest.mark.parametrize(
-    ("workspaces", "engine"), [({}, 2), ({2: 6480 // 16}, 2), ({2: 6480 // 16 + 1, 3: 0}, 3), ({2: 10**6, 3: 10**5}, 2)]
-)
-def test_engines_that_move_more_than_they_multiply_come_last(
-    library: Cudnn, standin: StandIn, workspaces: dict[int, int], engine: int
-) -> None:
-    standin.workspaces.update(workspaces)
-    w, x, y = arrays = halves(4, 3, 3, 3), halves(2, 3, 6, 5), halves(2, 4, 6, 5)
-    graph = convolving(*arrays)
-    assert graph.multiplications == 6480
-    call = library.bound(graph, [x, w, y])
-    assert call is not None
-    call()
-    assert [chosen for chosen, _ in standin.executed] == [engine]
-
-
 @pytest.mark.slow
 def test_cudnn_itself_has_plans_for_all_graphs_and_weights_where_they_are(tmp_path: Path) -> None:
     try:
