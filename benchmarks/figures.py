@@ -122,4 +122,4 @@ LARGE = [
     trained(embedding),
     Figure("embedding of 1,000,000 words: building it and the first training step", "first_call", "embedding"),
 ]  # fmt: skip
-"""Networks of today's sizes, which are too large for the short time of a GPU."""
+"""Networks of today's sizes."""

@@ -88,17 +88,30 @@ def run(job: Job, seconds: float) -> list[dict[str, Any]]:
         why = f"no time: {seconds:.0f} s are left for it, it needs {job.least:.0f}"
     if why:
         return [{**row, "left_out": why} for row in rows]
+    began, found = time.monotonic(), list[dict[str, Any]]()
+    while len(found) < len(rows):  # a process that a workload has ended is followed by one for the others
+        number = len(found) // len(job.ways)
+        left = seconds - (time.monotonic() - began)
+        if number and left < job.least:
+            found.extend([{"left_out": f"no time: {left:.0f} s were left for it"}] * (len(rows) - len(found)))
+            break
+        found.extend(found_by(Job(job.ways, job.figures[number:]), left))
+        found.extend([{"left_out": "it failed beside what comes before"}] * (-len(found) % len(job.ways)))
+    print(f"  {job.ways[0]}: {time.monotonic() - began:.1f} s", flush=True)
+    return [{**row, **one} for row, one in zip(rows, found, strict=True)]
+
+
+def found_by(job: Job, seconds: float) -> list[dict[str, Any]]:
+    """What one process finds, up to the measurement that it could not end, with the reason."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "found.json")
-        began = time.monotonic()
         try:
             done = subprocess.run(job.command(path, seconds), cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds + 5)
             why = f"it failed: {(done.stdout + done.stderr)[-2000:]}"
         except subprocess.TimeoutExpired:
             why = f"no time: it was ended after {seconds:.0f} s"
-        found = json.loads(path.read_text()) if path.exists() else []
-    print(f"  {job.ways[0]}: {time.monotonic() - began:.1f} s", flush=True)
-    return [{**row, **(found[i] if i < len(found) else {"left_out": why})} for i, row in enumerate(rows)]
+        found: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    return found if len(found) == len(job.rows()) else [*found, {"left_out": why}]
 
 
 def show(jobs: Sequence[Job], minutes: float) -> None:

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from data import data_file
-from figures import FIGURES, Figure
+from figures import FIGURES, LARGE, Figure
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -26,8 +27,8 @@ MOST_PROCESSES = 14
 LEAST = {TESTS: 30.0, OURS: 10.0, EAGER: 10.0, COMPILED: 40.0}
 """Seconds without which a process of a way need not be begun: imports, the GPU's context, compilation."""
 
-WEIGHTS = {TESTS: 16.0, OURS: 1.0, EAGER: 1.5, COMPILED: 4.0}
-"""How much of the time that is left a process of a way may take, beside others."""
+WEIGHTS = {TESTS: 16.0, OURS: 1.0, EAGER: 1.0, COMPILED: 4.0}
+"""How much of the time that is left a workload of a way may take, beside others."""
 
 
 class Job(NamedTuple):
@@ -45,6 +46,11 @@ class Job(NamedTuple):
     def least(self) -> float:
         """Seconds that it needs at least."""
         return LEAST[self.ways[0]]
+
+    @property
+    def weight(self) -> float:
+        """How much of the time it may take, beside others."""
+        return WEIGHTS[self.ways[0]] * max(1, len(self.figures))
 
     def rows(self) -> list[dict[str, Any]]:
         """What is told of each measurement beside its result: with arithmetic and bytes that no program does without."""
@@ -88,7 +94,7 @@ def plan(only: Iterable[str] = (), with_tests: bool = True) -> list[Job]:
         with_tests: whether tests are run.
     """
     modules: dict[str, list[Figure]] = {}
-    for figure in FIGURES:
+    for figure in (*FIGURES, *LARGE):
         if figure.measure == "step_time":
             modules.setdefault(figure.workload.partition(":")[0], []).append(figure)
     unknown = set(only) - modules.keys()
@@ -97,10 +103,11 @@ def plan(only: Iterable[str] = (), with_tests: bool = True) -> list[Job]:
     chosen = [figures for module, figures in modules.items() if not only or module in only]
     compared = [[figure for figure in figures if "torch" in figure.modules] for figures in chosen]
     compiled = [figure for figures in compared for figure in figures if len(figure.torch_modes) > 1]
+    ours, theirs = tuple(chain(*chosen)), tuple(chain(*compared))
     return [
         *([Job((TESTS,))] if with_tests else ()),
-        *(Job((OURS,), tuple(figures)) for figures in chosen),
-        *(Job((EAGER, GRAPH), tuple(figures)) for figures in compared if figures),
+        *([Job((OURS,), ours)] if ours else ()),
+        *([Job((EAGER, GRAPH), theirs)] if theirs else ()),
         *(Job((COMPILED,), (figure,)) for figure in compiled),
     ]
 
@@ -110,5 +117,5 @@ def share(jobs: Sequence[Job], seconds: float) -> float:
     possible = [job for job in jobs if not job.why_not()]
     if not possible or jobs[0] is not possible[0]:
         return 0.0
-    part = WEIGHTS[jobs[0].ways[0]] / sum(WEIGHTS[job.ways[0]] for job in possible)
+    part = jobs[0].weight / sum(job.weight for job in possible)
     return max(0.0, min(seconds, max(seconds * part, jobs[0].least)))

@@ -233,14 +233,14 @@ def test_many_workers_are_simulated(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("benchmarks")
 def test_the_plan_for_a_gpu_has_every_workload_in_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     import gpu_plan
-    from figures import FIGURES
+    from figures import FIGURES, LARGE
 
     monkeypatch.setattr(gpu_plan.Job, "why_not", lambda job: "")
     jobs = gpu_plan.plan()
     assert jobs[0].ways == (gpu_plan.TESTS,)
     rows = [(row["workload"], row["way"]) for job in jobs for row in job.rows()]
     assert len(rows) == len(set(rows))
-    timed = [figure for figure in FIGURES if figure.measure == "step_time"]
+    timed = [figure for figure in (*FIGURES, *LARGE) if figure.measure == "step_time"]
     assert {workload for workload, way in rows if way == gpu_plan.OURS} == {figure.workload for figure in timed}
     compared = {figure.workload for figure in timed if "torch" in figure.modules}
     assert {workload for workload, way in rows if way == gpu_plan.EAGER} == compared
@@ -250,7 +250,7 @@ def test_the_plan_for_a_gpu_has_every_workload_in_its_time(monkeypatch: pytest.M
         shares.append(gpu_plan.share(jobs[number:], left))
         left -= shares[-1]
     assert left >= -1e-6
-    assert shares[0] > 90
+    assert shares[0] > 50
     with pytest.raises(SystemExit, match="no workloads \\['mpl'\\]; there are logistic_regression, mlp"):
         gpu_plan.plan(["mpl"])
 
@@ -288,6 +288,7 @@ def test_what_is_left_out_on_a_gpu_is_named(tmp_path: Path, monkeypatch: pytest.
         gpu_plan.Job((gpu_plan.OURS,), (gpu_plan.Figure("the second", "step_time", "two"),)),
         gpu_plan.Job((gpu_plan.COMPILED,), (gpu_plan.Figure("the third", "step_time", "three"),)),
     ]
+    monkeypatch.setattr(gpu_plan.Job, "why_not", lambda job: "")
     shares = iter([20.0, -4.0, 1.0])
     monkeypatch.setattr(gpu, "described_gpu", lambda: {"backend": "a card"})
     monkeypatch.setattr(gpu, "plan", lambda only, with_tests: jobs)

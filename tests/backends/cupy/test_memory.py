@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from cntk.backends.cupy.backend import CupyBackend
 class Arriving:
     """An event that happens when it is waited for."""
 
-    counts: Counter[str] = Counter()
+    counts: ClassVar[Counter[str]] = Counter()
 
     def __init__(self, **options: Any) -> None:
         self.done = False
