@@ -81,6 +81,13 @@ class CupyBackend:
         return int(known["multiProcessorCount"]) if known["cooperativeLaunch"] else 0
 
     @cached_property
+    def shared_memory(self) -> int:
+        """Maximum number of bytes of shared memory of a block."""
+        import cupy
+
+        return int(cupy.cuda.runtime.getDeviceProperties(self.device_id)["sharedMemPerBlockOptin"])
+
+    @cached_property
     def _guard(self) -> Guard:
         import cupy
 

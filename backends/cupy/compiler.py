@@ -25,6 +25,10 @@ MOST_BLOCKS = 2048
 """Maximum grid size of kernels with grid-stride loops: several blocks for each multiprocessor of a large GPU."""
 
 
+SHARED_BY_DEFAULT = 48 << 10
+"""Bytes of shared memory that a block may have without the kernel asking for more."""
+
+
 class Kernel:
     """A compiled kernel.
 
@@ -39,6 +43,7 @@ class Kernel:
 
         self.text, self.name = text, name
         self._function = cupy.RawModule(code=text, options=OPTIONS, enable_cooperative_groups=together).get_function(name)
+        self._most_shared = SHARED_BY_DEFAULT
 
     def bound(self, grid: int | Sequence[int], block: int | Sequence[int], *arguments: Any, shared: int = 0) -> Callable[[], None]:
         """Return a function that launches the kernel with these arguments on the current stream.
@@ -54,6 +59,8 @@ class Kernel:
         blocks, threads = _sizes(grid), _sizes(block)
         if 0 in blocks:
             return _nothing
+        if shared > self._most_shared:
+            self._function.max_dynamic_shared_size_bytes = self._most_shared = shared
         launch = Launch(self._function, blocks, threads, tuple(map(_packed, arguments)), shared_mem=shared)
         launch.arrays = arguments
         return launch

@@ -2,10 +2,9 @@
 
 Of each step's rows a block takes every so many tiles, and of the columns its share of the units
 (:mod:`~cntk.backends.recurrences.plan`).  Formulas that follow one another go through an element in registers.  Products go through shared
-memory by tiles of ``ROWS`` rows, ``SLOTS`` columns and ``TERMS`` terms: a thread adds the terms of a tile one after another for four rows,
-and then the sums of tiles, so that the order depends on nothing but the number of terms.
+memory (:mod:`.recurrence_product`).
 
-A barrier is a counter in device memory: the last block to arrive resets it and increments a generation number, for which the others poll.
+At a barrier, one thread of each block adds to a counter in device memory, and polls it until all have.
 All blocks must therefore be resident at once, which a cooperative launch guarantees.
 """
 
@@ -21,186 +20,181 @@ from ...core.formulas.formula import Symbol, Term
 from ..recurrences.element import Element, shifts, suffix, unwritten
 from ..recurrences.operations import Product
 from ..recurrences.plan import Member, Phase, Plan, Wait
+from . import recurrence_product
 from .compiler import THREADS
 from .prelude import REAL, prelude
+from .recurrence_grid import Grid
 
-ROWS = 64
-"""Rows per tile."""
+APART = 32
+"""Distance between counters, so that each has a cache line of its own."""
 
-SLOTS = 16
-"""Columns per tile of a product; a tile has four rows and one column for each thread."""
-
-TERMS = 64
-"""Terms per tile of a product."""
+SIZE = {"float": 4, "double": 8}
+"""Bytes of an element in registers, by its type in C."""
 
 TEXT = f"""
-#define ROWS {ROWS}u
-#define SLOTS {SLOTS}u
-#define TERMS {TERMS}u
 #define THREADS {THREADS}u
 
 __device__ __forceinline__ unsigned least(unsigned x, unsigned y) {{ return x < y ? x : y; }}
 
-/* Barrier for the blocks of a row of the grid; what they have written before is visible to all of them afterwards. */
-__device__ __forceinline__ void wait_for_grid(unsigned *counters) {{
-    __syncthreads();
-    if (gridDim.x > 1) {{
-        if (threadIdx.x == 0) {{
-            unsigned *const arrived = counters + 2 * blockIdx.y;
-            volatile unsigned *const generation = arrived + 1;
-            const unsigned before = *generation;
-            __threadfence();
-            if (atomicAdd(arrived, 1u) == gridDim.x - 1) {{
-                *(volatile unsigned *)arrived = 0;
-                __threadfence();
-                *generation = before + 1;
-            }} else {{
-                while (*generation == before) {{
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
-                    __nanosleep(20);
-#endif
-                }}
-            }}
-            __threadfence();
-        }}
+/* A counter in device memory for the blocks of a row of the grid.  What all of them add is 2**31, so that the last one turns its highest
+   bit; it is never reset.  What blocks have written before is visible to all of them afterwards. */
+struct Barrier {{
+    unsigned *const counter;
+    unsigned before;
+
+    __device__ __forceinline__ explicit Barrier(unsigned *counters)
+        : counter(counters + {APART}u * blockIdx.y), before(*(volatile unsigned *)counter) {{}}
+
+    __device__ __forceinline__ void wait() {{
         __syncthreads();
+        if (gridDim.x > 1) {{
+            before ^= 1u << 31;
+            if (threadIdx.x == 0) {{
+                add(blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
+                while ((value() ^ before) >> 31)
+                    pause();
+            }}
+            __syncthreads();
+        }}
     }}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    __device__ __forceinline__ void add(unsigned x) {{
+        asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(x) : "memory");
+    }}
+    __device__ __forceinline__ unsigned value() {{
+        unsigned x;
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(counter) : "memory");
+        return x;
+    }}
+    __device__ __forceinline__ void pause() {{}}
+#else
+    __device__ __forceinline__ void add(unsigned x) {{
+        __threadfence();
+        atomicAdd(counter, x);
+    }}
+    __device__ __forceinline__ unsigned value() {{
+        const unsigned x = *(volatile unsigned *)counter;
+        __threadfence();
+        return x;
+    }}
+#ifdef __CUDACC_RTC__
+    __device__ __forceinline__ void pause() {{}}
+#else
+    void pause() {{ __nanosleep(20); }}
+#endif
+#endif
+}};
+
+/* The rows of a step: none where there is no such step. */
+struct Rows {{
+    size first;
+    unsigned count;
+}};
+
+__device__ __forceinline__ Rows rows_of(const long long *offsets, long long steps, long long step) {{
+    const bool exists = step >= 0 && step < steps;
+    const size first = exists ? offsets[step] : 0;
+    return {{first, exists ? (unsigned)(offsets[step + 1] - first) : 0}};
 }}
 
 /* The range of units that a block computes. */
 struct Share {{
-    unsigned begin, count;
+    unsigned most, begin, count;
     __device__ __forceinline__ explicit Share(unsigned units) {{
-        const unsigned most = (units + gridDim.x - 1) / gridDim.x;
+        most = (units + gridDim.x - 1) / gridDim.x;
         begin = least(blockIdx.x * most, units);
         count = least(units - begin, most);
     }}
 }};
 """
 
-PRODUCTS = """
-struct alignas(4 * sizeof(real)) Four {
-    real of[4];
-};
 
-struct Tiles {
-    Four left[TERMS][ROWS / 4 + 1];
-    real right[TERMS][SLOTS];
-};
-
-template <unsigned DEPTH, unsigned WIDTH, unsigned UNITS, unsigned LEFT, unsigned TARGET, unsigned BY_TERM, unsigned BY_COLUMN>
-__device__ __forceinline__ void multiply(const stored *left, const stored *matrix, stored *target, unsigned count, Tiles &tiles) {
-    const Share share(UNITS);
-    const unsigned columns = share.count * (WIDTH / UNITS), slot = threadIdx.x % SLOTS, four = threadIdx.x / SLOTS;
-    for (unsigned tile = blockIdx.y * ROWS; tile < count; tile += gridDim.y * ROWS)
-        for (unsigned from = 0; from < columns; from += SLOTS) {
-            real total[4] = {0, 0, 0, 0};
-            for (unsigned term = 0; term < DEPTH; term += TERMS) {
-                const unsigned terms = least(DEPTH - term, TERMS);
-                __syncthreads();
-                for (unsigned at = threadIdx.x; at < ROWS * TERMS; at += THREADS) {
-                    const unsigned k = at % TERMS, i = at / TERMS;
-                    if (k < terms)
-                        tiles.left[k][i / 4].of[i % 4] = tile + i < count ? value_of(left[(size)(tile + i) * LEFT + term + k]) : (real)0;
-                }
-                for (unsigned at = threadIdx.x; at < TERMS * SLOTS; at += THREADS) {
-                    const unsigned k = BY_TERM == 1 ? at % TERMS : at / SLOTS, place = BY_TERM == 1 ? at / TERMS : at % SLOTS;
-                    const unsigned mine = from + place;
-                    if (k < terms && mine < columns) {
-                        const unsigned column = mine / share.count * UNITS + share.begin + mine % share.count;
-                        tiles.right[k][place] = value_of(matrix[(size)(term + k) * BY_TERM + (size)column * BY_COLUMN]);
-                    }
-                }
-                __syncthreads();
-                if (tile + 4 * four < count && from + slot < columns) {
-                    real piece[4] = {0, 0, 0, 0};
-#pragma unroll 8
-                    for (unsigned k = 0; k < terms; ++k) {
-                        const Four x = tiles.left[k][four];
-                        const real y = tiles.right[k][slot];
-#pragma unroll
-                        for (int j = 0; j < 4; ++j)
-                            piece[j] = fma(x.of[j], y, piece[j]);
-                    }
-#pragma unroll
-                    for (int j = 0; j < 4; ++j)
-                        total[j] += piece[j];
-                }
-            }
-            if (from + slot < columns) {
-                const unsigned mine = from + slot, column = mine / share.count * UNITS + share.begin + mine % share.count;
-#pragma unroll
-                for (unsigned j = 0; j < 4; ++j)
-                    if (tile + 4 * four + j < count)
-                        store(target[(size)(tile + 4 * four + j) * TARGET + column], total[j]);
-            }
-        }
-}
-"""
-
-
-def text(dtype: Any, plan: Plan, passing: Set[int] = frozenset()) -> str:
+def text(dtype: Any, plan: Plan, grid: Grid, passing: Set[int] = frozenset()) -> str:
     """Return the source of a plan's kernel, which is called ``recurrence``.
 
-    The kernel takes the plan's memories, the number of steps with the first row of each, two counters per row of the grid, which must be 0
-    before the first launch, the range of steps to run, whose end may lie behind the last one, and whether they run forward in time.
+    The kernel takes the plan's memories; the number of steps with the first row of each; counters, one of :data:`APART` for each row of the
+    grid, which must be 0 before the first launch; the range of steps to run, whose end may lie behind the last one, and whether they run
+    forward in time; the number of rows of a tile, and how many times four columns a block brings at a time.
 
     Args:
         dtype: element type of all memories but first rows and counters.
         plan: the plan.
+        grid: what it is launched with, of whose numbers of blocks the source is independent.
         passing: memories that nothing else reads; they are written only if the kernel itself reads them.
     """
     real = REAL[np.dtype(dtype).name]
     syntax = _Syntax(real)
     unread = unwritten(plan, passing, syntax)
-    has_products = any(isinstance(one.operation, Product) for one in plan.members)
+    products = [phase.members[0] for phase in plan.phases if isinstance(phase.members[0].operation, Product)]
+    of_products = recurrence_product.text(SIZE[real], THREADS * max(grid.each), grid.holds) if products else ""
     memories = "".join(f"stored *x{number}, " for number in range(len(plan.memories)))
-    lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, syntax, unread))]
+    start = "\n".join(f"    {line}" for line in _start(products, grid))
+    lines = [*_steps(plan), *(line for phase in plan.phases for line in _phase(phase, syntax, unread, products))]
     body = "\n".join(f"        {line}" for line in lines)
-    return f"""{prelude(dtype, "unsigned long long")}{TEXT}{PRODUCTS if has_products else ""}
+    following = "\n".join(f"    Rows {line}" for line in _rows(plan))
+    return f"""{prelude(dtype, "unsigned long long")}{TEXT}{of_products}
 extern "C" __global__ void __launch_bounds__({THREADS}, 1)
-recurrence({memories}const long long *first_rows, unsigned *counters, long long begin, long long end, int rising) {{
-    {"__shared__ Tiles tiles;" if has_products else ""}
-    const long long steps = first_rows[0], *const offsets = first_rows + 1, after = end < steps ? end : steps;
-    for (long long n = 0; n < after - begin; ++n) {{
-        const long long step = rising ? begin + n : after - 1 - n;
-        const size row0 = offsets[step];
-        const unsigned count = offsets[step + 1] - row0;
+recurrence({memories}const long long *first_rows, unsigned *counters, long long begin, long long end, int rising,
+           unsigned rows, unsigned width) {{
+    Barrier barrier(counters);
+{start}
+    const long long steps = first_rows[0], *const offsets = first_rows + 1, after = end < steps ? end : steps, ahead = rising ? 1 : -1;
+    long long step = rising ? begin : after - 1;
+{following}
+    for (long long n = 0; n < after - begin; ++n, step += ahead) {{
 {body}
     }}
 }}
 """
 
 
+def _start(products: Sequence[Member], grid: Grid) -> Iterator[str]:
+    """Shared memory, and what is in it from the first step to the last."""
+    if products:
+        yield "extern __shared__ Four shared[];"
+        yield "Space space(shared, rows, width);"
+    for number, (member, each) in enumerate(zip(products, grid.each, strict=True)):
+        operation: Any = member.operation
+        left, matrix = member.reads
+        sizes = operation.depth, member.target.width, member.unit, left.stride, member.target.stride, operation.by_term, operation.by_column
+        parameters = ", ".join(map(str, (*sizes, recurrence_product.teams_of(operation.depth), each)))
+        yield f"const Product<{parameters}> product{number}(x{matrix.memory} + {matrix.offset}, space);"
+
+
+def _rows(plan: Plan, later: str = "") -> Iterator[str]:
+    """Look up the rows of a step and of the others that are touched; what is looked up a step before is there when it is needed."""
+    for shift in (0, *shifts(plan)):
+        yield f"following{suffix(shift)} = rows_of(offsets, steps, step + ({shift}{later}) * ahead);"
+
+
 def _steps(plan: Plan) -> Iterator[str]:
-    """The first rows of the other steps that are touched, and how many of a step's sequences they have."""
+    """The first rows of the step and of the others that are touched, and how many of the step's sequences they have."""
+    yield "const size row0 = following0.first;"
+    yield "const unsigned count = following0.count;"
     for shift in shifts(plan):
         name = suffix(shift)
-        yield f"const long long step{name} = rising ? step + ({shift}) : step - ({shift});"
-        yield f"const bool is{name} = step{name} >= 0 && step{name} < steps;"
-        yield f"const size row{name} = is{name} ? offsets[step{name}] : 0;"
-        yield f"const unsigned near{name} = is{name} ? least(count, (unsigned)(offsets[step{name} + 1] - row{name})) : 0;"
+        yield f"const size row{name} = following{name}.first;"
+        yield f"const unsigned near{name} = least(count, following{name}.count);"
+    yield from _rows(plan, " + 1")
 
 
-def _phase(phase: Phase, syntax: _Syntax, unread: Set[int]) -> Iterator[str]:
-    yield from {Wait.NOBODY: (), Wait.BLOCK: ("__syncthreads();",), Wait.GRID: ("wait_for_grid(counters);",)}[phase.wait]
+def _phase(phase: Phase, syntax: _Syntax, unread: Set[int], products: Sequence[Member]) -> Iterator[str]:
+    yield from {Wait.NOBODY: (), Wait.BLOCK: ("__syncthreads();",), Wait.GRID: ("barrier.wait();",)}[phase.wait]
     first = phase.members[0]
-    yield from _product(first, first.operation) if isinstance(first.operation, Product) else _formulas(phase.members, syntax, unread)
-
-
-def _product(member: Member, product: Product) -> Iterator[str]:
-    left, matrix = member.reads
-    sizes = product.depth, member.target.width, member.unit, left.stride, member.target.stride, product.by_term, product.by_column
-    places = [f"x{left.memory} + row0 * {left.stride} + {left.offset}", f"x{matrix.memory} + {matrix.offset}"]
-    places.append(f"x{member.target.memory} + row0 * {member.target.stride} + {member.target.offset}")
-    yield f"multiply<{', '.join(map(str, sizes))}>({', '.join(places)}, count, tiles);"
+    if isinstance(first.operation, Product):
+        left, target = (f"x{one.memory} + row0 * {one.stride} + {one.offset}" for one in (first.reads[0], first.target))
+        number = next(number for number, one in enumerate(products) if one is first)
+        yield f"product{number}.multiply({left}, {target}, count, space);"
+    else:
+        yield from _formulas(phase.members, syntax, unread)
 
 
 def _formulas(members: Sequence[Member], syntax: _Syntax, unread: Set[int]) -> Iterator[str]:
     yield "{"
     yield f"    const Share share({members[0].unit});"
-    yield "    for (unsigned tile = blockIdx.y * ROWS; tile < count; tile += gridDim.y * ROWS)"
-    yield "        for (unsigned at = threadIdx.x; at < ROWS * share.count; at += THREADS) {"
+    yield "    for (unsigned tile = blockIdx.y * rows; tile < count; tile += gridDim.y * rows)"
+    yield "        for (unsigned at = threadIdx.x; at < rows * share.count; at += THREADS) {"
     yield "            const unsigned i = tile + at / share.count, u = share.begin + at % share.count;"
     yield "            if (i >= count)"
     yield "                break;"

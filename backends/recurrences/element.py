@@ -13,6 +13,9 @@ from ...core.formulas.formula import Symbol, Term
 from .operations import Formula
 from .plan import Columns, Member, Phase, Plan
 
+MOST_FIRST = 48
+"""Maximum number of values that are read first; each takes a register until it is used."""
+
 
 class Syntax(Protocol):
     """What differs from language to language."""
@@ -36,6 +39,8 @@ class Syntax(Protocol):
 class Element:
     """Writes the statements; what has been read or written stays in registers.
 
+    What is read comes first, so that a thread waits for memory once, and not after each store, behind which compilers keep later reads.
+
     Args:
         syntax: the language's.
         unread: memories that are not written.
@@ -48,15 +53,19 @@ class Element:
         self.loaded: set[int] = set()
         self._syntax, self._unread = syntax, unread
         self._count = 0
+        self._first: list[str] = []
+        self._then: list[str] = []
+        self._written: set[int] = set()
         self._known: dict[tuple[int, int], str] = {}
 
-    def lines(self, members: Sequence[Member]) -> Iterator[str]:
+    def lines(self, members: Sequence[Member]) -> list[str]:
         """The statements of all members."""
         for member in members:
             for group in range(member.columns_of_unit):
-                yield from self._formula(member, member.operation, group * member.unit)  # type: ignore[arg-type]
+                self._formula(member, member.operation, group * member.unit)  # type: ignore[arg-type]
+        return self._first + self._then
 
-    def _formula(self, member: Member, formula: Formula, first: int) -> Iterator[str]:
+    def _formula(self, member: Member, formula: Formula, first: int) -> None:
         target, width = member.target, member.target.width
         names = {}
         for symbol, read in zip(formula.reads, member.reads, strict=True):
@@ -64,7 +73,8 @@ class Element:
             key = read.memory, read.offset + first
             if key not in self._known or read.shift or not is_wide:
                 name = self._new()
-                yield from self._syntax.named(name, (), self._load(read, first, is_wide))
+                comes_first = read.memory not in self._written and len(self._first) < MOST_FIRST
+                (self._first if comes_first else self._then).extend(self._syntax.named(name, (), self._load(read, first, is_wide)))
                 if is_wide and not read.shift:
                     self._known[key] = name
                 names[symbol] = name
@@ -74,9 +84,10 @@ class Element:
         key, name = (target.memory, target.offset + first), self._new()
         if formula.exists and not target.shift:  # elsewhere the initial state stays
             value = self._syntax.chosen(_exists(formula.exists), value, self._known.get(key) or self._load(target, first, True))
-        yield from self._syntax.named(name, statements, value)
+        self._then.extend(self._syntax.named(name, statements, value))
         if target.memory not in self._unread:
-            yield self._syntax.stored(_place(target, first, True), name, _exists(formula.exists) if formula.exists else "")
+            self._then.append(self._syntax.stored(_place(target, first, True), name, _exists(formula.exists) if formula.exists else ""))
+            self._written.add(target.memory)
         if not target.shift:
             self._known[key] = name
 
@@ -96,7 +107,7 @@ def unwritten(plan: Plan, passing: Set[int], syntax: Syntax) -> Set[int]:
     read = {one.memory for phase in plan.phases if not is_formulas(phase) for member in phase.members for one in member.reads}
     for phase in filter(is_formulas, plan.phases):
         element = Element(syntax)
-        list(element.lines(phase.members))
+        element.lines(phase.members)
         read |= element.loaded
     return passing - read
 

@@ -125,10 +125,6 @@ class Plan:
         addresses = [memory.address for memory in self.memories]
         return {number for number, address in enumerate(addresses) if any(begin <= address < end for begin, end in extents)}
 
-    def blocks(self, slots: int) -> int:
-        """Return the maximum number of blocks with work, each of *slots* columns of a product, or as many units of a formula, at a time."""
-        return max(-(-one.unit // -(-slots // one.columns_of_unit)) for one in self.members)
-
 
 def operands_of(operation: Operation) -> Iterator[Operand]:
     """Yield the operands of an operation, the one that it writes first."""

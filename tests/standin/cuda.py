@@ -234,6 +234,7 @@ runtime = SimpleNamespace(
         "minor": 0,
         "multiProcessorCount": 132,
         "cooperativeLaunch": 1,
+        "sharedMemPerBlockOptin": 232448,
         "totalGlobalMem": 1 << 36,
     },
 )

@@ -84,6 +84,7 @@ class HostBackend(NumpyBackend):
     for_tests = True
     fewest_for_learners = 0
     blocks_together = 3
+    shared_memory = 232448
     is_recording = False
     xp = Namespace("xp")  # type: ignore[assignment]
 

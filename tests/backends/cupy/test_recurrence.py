@@ -13,6 +13,7 @@ from standin import host_backend, nvrtc
 import cntk as C
 from cntk.backends.cupy import compiler, recurrence
 from cntk.backends.cupy.compiler import OPTIONS
+from cntk.backends.cupy.recurrence_grid import Room
 from cntk.backends.recurrences.plan import Plan
 from cntk.core.extension import plugins
 from cntk.core.extension.device import cpu, default_device
@@ -23,6 +24,9 @@ from cntk.layers import GRU, LSTM, Recurrence, RNNStep
 from cntk.testing import assert_close
 
 pytestmark = pytest.mark.usefixtures("host_gpu")
+
+MEMORY = 232448
+"""Bytes of shared memory of a block, as an H100 has them."""
 
 MOST_REGISTERS = 255
 """What a thread may have at most: one block on a multiprocessor is all that is wanted."""
@@ -49,6 +53,16 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return grids
 
 
+def launch_with(monkeypatch: pytest.MonkeyPatch, blocks: int, groups: int, rows: int, memory: int = MEMORY) -> None:
+    """Have recurrences launched with so many blocks, no more than there are units."""
+
+    def grid(plan: Plan, size: int, *_: Any) -> Any:
+        room = Room(plan, size, memory)
+        return room.grid(min(blocks, room.most_blocks), groups, rows)
+
+    monkeypatch.setattr(recurrence, "grid_for", grid)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_numbers_are_those_of_the_operators(name: str, persistent: list[Any]) -> None:
     compare(MODELS[name], sequences(3), np.float32)
@@ -57,8 +71,7 @@ def test_numbers_are_those_of_the_operators(name: str, persistent: list[Any]) ->
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_block_for_each_column_finds_what_others_have_written(name: str, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Plan, "blocks", lambda plan, slots: max(one.unit for one in plan.members))
-    monkeypatch.setattr(host_backend.HostBackend, "blocks_together", 64)
+    launch_with(monkeypatch, 64, 1, 4)
     compare(MODELS[name], sequences(3), np.float32)
     assert any(blocks > 1 for blocks, _ in launched)
 
@@ -66,16 +79,35 @@ def test_a_block_for_each_column_finds_what_others_have_written(name: str, launc
 @pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("width", [1, 7, 33, 130])
 @pytest.mark.parametrize("cell", [LSTM, GRU, RNNStep], ids=lambda cell: cell.__name__)
-def test_cells_of_all_sizes_and_types_are_one_launch_in_each_direction(cell: Any, width: int, dtype: Any, launched: list[Any]) -> None:
+def test_cells_of_all_sizes_and_types_are_one_launch_in_each_direction(
+    cell: Any, width: int, dtype: Any, launched: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch_with(monkeypatch, 3, 1, 8)
     compare(lambda x: Recurrence(cell(width))(x), sequences(3, dtype), dtype)
-    assert len(launched) == 2
-    assert (launched[0][0] > 1) == (width > 16 or (width, cell) == (7, LSTM))
+    assert launched == [(min(width, 3), 1)] * 2
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize(("width", "rows", "memory"), [(130, 4, 64 << 10), (90, 2, 48 << 10)])
+def test_blocks_without_room_for_matrices_bring_them_in_every_step(
+    width: int, rows: int, memory: int, dtype: Any, on_host: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def model(x: Any) -> Any:
+        return Recurrence(LSTM(width))(x)
+
+    launch_with(monkeypatch, 4, 1, 8)
+    held = gradients(model, sequences(3, dtype), dtype)
+    launch_with(monkeypatch, 3, 2, rows, memory)
+    compare(model, sequences(3, dtype), dtype)
+    for name, one in gradients(model, sequences(3, dtype), dtype).items():
+        np.testing.assert_array_equal(one, held[name])
+    assert ["#define HOLDS 1" in text for text in on_host if "recurrence(" in text] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(("cell", "waits"), [(LSTM, 1), (GRU, 2), (RNNStep, 1)])
 def test_blocks_wait_for_each_other_as_often_as_products_follow_one_another(cell: Any, waits: int, on_host: list[str]) -> None:
     gradients(lambda x: Recurrence(cell(20))(x), sequences(3), np.float32)
-    assert [text.count("wait_for_grid(counters);") for text in on_host if "recurrence(" in text] == [waits, waits]
+    assert [text.count("barrier.wait();") for text in on_host if "recurrence(" in text] == [waits, waits]
 
 
 @pytest.mark.parametrize(("owner", "name"), [(recurrence, "MOST_MULTIPLICATIONS"), (host_backend.HostBackend, "blocks_together")])
@@ -97,12 +129,12 @@ def test_what_the_kernel_cannot_do_stays_between(persistent: list[Any]) -> None:
 def test_numbers_do_not_depend_on_the_grid_or_company(monkeypatch: pytest.MonkeyPatch, launched: list[Any]) -> None:
     data = sequences(3, np.float32, (7, 3, 9, 9, 1, 30, 2, 8, 8, 8, 11, 4, 5) * 11)
     whole = evaluated(data)
-    monkeypatch.setattr(host_backend.HostBackend, "blocks_together", 8)
-    several = evaluated(data)
-    assert launched == [(1, 3), (2, 3)]
+    for blocks, groups, rows in ((2, 3, 4), (33, 1, 32), (4, 5, 8)):
+        launch_with(monkeypatch, blocks, groups, rows)
+        for one, other in zip(evaluated(data), whole, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert launched[1:] == [(2, 3), (33, 1), (4, 5)]
     alone = [evaluated([data[number]])[0] for number in (0, 5, 140)]
-    for number, one in enumerate(several):
-        np.testing.assert_array_equal(one, whole[number])
     for number, one in zip((0, 5, 140), alone, strict=True):
         np.testing.assert_array_equal(one, whole[number])
 
