@@ -67,7 +67,7 @@ class Room:
     def __init__(self, plan: Plan, size: int, memory: int) -> None:
         self._plan, self._size, self._memory = plan, size, memory
         self._products = [(one, one.operation) for one in plan.members if isinstance(one.operation, Product)]
-        self._units = sorted({phase.members[0].unit for phase in plan.phases if not isinstance(phase.members[0].operation, Product)})
+        self._units = [phase.members[0].unit for phase in plan.phases if not isinstance(phase.members[0].operation, Product)]
 
     @property
     def most_blocks(self) -> int:

@@ -209,7 +209,7 @@ struct Product {
         const unsigned part = (terms + 4 * TEAMS - 1) / (4 * TEAMS), begin = threadIdx.x / LANES * part;
         const unsigned end = least(begin + part, (terms + 3) / 4);
         real piece[EACH][4] = {};
-#pragma unroll (EACH > 2 ? 1 : 4)
+#pragma unroll (EACH > 2 ? 2 : 4)
         for (unsigned four = begin; four < end; ++four) {
             Four x[EACH];
 #pragma unroll

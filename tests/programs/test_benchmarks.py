@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from standin import host_backend, host_cuda
 
 import cntk as C
 from cntk.backends.numpy.backend import NumpyBackend
@@ -305,6 +306,20 @@ def test_what_is_left_out_on_a_gpu_is_named(tmp_path: Path, monkeypatch: pytest.
     assert why["one", gpu_plan.GRAPH] == "it failed: out of luck\n"
     assert why["two", gpu_plan.OURS].startswith("no time: it was ended")
     assert why["three", gpu_plan.COMPILED] == "no time: 1 s are left for it, it needs 40"
+
+
+@pytest.mark.usefixtures("benchmarks")
+@pytest.mark.skipif(bool(host_cuda.unavailable()), reason=host_cuda.unavailable())
+def test_kernels_of_recurrences_are_timed_by_themselves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import gpu_recurrence
+
+    monkeypatch.setattr(gpu_recurrence, "microseconds", lambda launch: launch() or 8.0)
+    shape = gpu_recurrence.Shape("small", "GRU", 2, 3, 2, np.array([4, 1]))
+    with host_backend.host_kernels(), host_backend.host_device(host_backend.is_generated) as device, gpu_recurrence.grid_number(1):
+        gpu_recurrence.tell(shape, device)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[:5] for line in said] == [["small,", way, "1", "x", "1"] for way in ("forward", "backward")]
+    assert all(line.split()[-2] == "2.00" for line in said)
 
 
 class Recording(NumpyBackend):

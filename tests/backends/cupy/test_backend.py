@@ -126,6 +126,7 @@ def test_indices_of_a_layout_are_brought_once(standin: CupyBackend) -> None:
 
 def test_blocks_that_may_wait_for_each_other(standin: CupyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     assert standin.blocks_together == 132
+    assert standin.shared_memory == 232448
     known = cuda.runtime.getDeviceProperties(0)
     monkeypatch.setattr(cuda.runtime, "getDeviceProperties", lambda device: {**known, "cooperativeLaunch": 0})
     assert CupyBackend().blocks_together == 0
