@@ -5,6 +5,7 @@ from ...core.extension.hookspecs import RegisterEngine, RegisterKernel, hookimpl
 from ..fused import LEARNERS
 
 OPERATORS = {
+    "attention:Attention": "attention:AttentionKernel",
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",
@@ -24,6 +25,7 @@ OPERATORS = {
     "reduction:ReduceMean": "reduction:ReductionKernel",
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
+    "sequence_attention:SequenceAttention": "attention:SequenceAttentionKernel",
     "sequence_broadcast:BroadcastAs": "sequences:BroadcastKernel",
     "sequence_broadcast:ReconcileDynamicAxis": "sequences:BroadcastKernel",
     "sequence_ends:IsFirst": "marks:EndKernel",

@@ -11,6 +11,7 @@ from standin import nvrtc
 
 import cntk as C
 from cntk.backends.cupy import (
+    attention_text,
     csr,
     dropout,
     elements,
@@ -51,6 +52,16 @@ FULL, SAME_FOR_ALL, STRIDED = (
     (Along(7, 0), Along(3, 0), Along(4, 1)),
     (Along(7, 15), Along(3, 5), Along(4, 0)),
 )
+
+
+def of_attention(dtype: Any) -> Iterator[str]:
+    """Each kernel, for narrow and wide operands and each size of tiles, of matrices with a bias and of sequences."""
+    for depth, width in ((3, 2), (64, 64), (128, 100)):
+        for own in (64, 32, 16) if dtype is not np.float64 else (32, 16):
+            form = attention_text.Form(dtype, depth, width, own, "*scale", biased=True, keeps_scores=True)
+            for one in (form, form._replace(biased=False, keeps_scores=False, in_sequences=True, scale="0.125")):
+                for name in attention_text.MATRICES:
+                    yield attention_text.text(name, one, INDICES[dtype])
 
 
 def of_elements(dtype: Any) -> Iterator[str]:
@@ -151,6 +162,7 @@ def of_sequences(dtype: Any) -> Iterator[str]:
 
 
 FAMILIES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "attention": of_attention,
     "elements": of_elements,
     "features": of_features,
     "folds": of_folds,

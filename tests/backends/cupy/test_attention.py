@@ -1,0 +1,204 @@
+"""Kernels of attention as CUDA texts: the operators' numbers, whatever the tiles, and no matrix of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from standin.host_backend import HostBackend, array
+
+import cntk as C
+from cntk.backends.cupy import attention as kernels
+from cntk.backends.cupy.attention import AttentionKernel, rows_of_tile
+from cntk.core.types.context import Context
+from cntk.core.types.layout import Layout
+from cntk.plugins.ops.attention import Attention
+from cntk.testing import assert_close
+from cntk.testing.kernels import without_kernels
+from cntk.testing.tolerances import VALUES
+
+pytestmark = pytest.mark.usefixtures("host_gpu")
+
+BIASES: dict[str, Any] = {
+    "none": None,
+    "keys": (1, 0, 1),
+    "matrix": (0, 1, 1),
+    "matrices": (1, 1, 1),
+    "queries": (1, 1, 0),
+    "number": (0, 0, 0),
+}
+"""For each form of a bias along which of rows, queries and keys it has elements of its own."""
+
+all_types = pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
+
+
+def results(
+    by_kernel: bool, op: Any, inputs: Sequence[Any], rows: Sequence[bool], wanted: Sequence[int], training: bool = True
+) -> list[Any]:
+    """Result and gradients by the kernel or by the operator's own methods."""
+    ctx = Context(HostBackend(), training)
+    ctx.layout = Layout(len(inputs[0]))
+    ctx.layouts = [ctx.layout if has_rows else None for has_rows in rows]
+    methods, leading = (AttentionKernel, (op,)) if by_kernel else (op, ())
+    inputs = [array(x) for x in inputs]
+    out = array(np.full((*inputs[0].shape[:2], inputs[2].shape[2]), np.nan, inputs[0].dtype))
+    grad = array(np.random.default_rng(2).normal(size=out.shape).astype(out.dtype))
+    grads = [array(np.full(x.shape, np.nan, x.dtype)) if i in wanted else None for i, x in enumerate(inputs)]
+    with np.errstate(all="ignore"):
+        methods.forward(*leading, ctx, out, *inputs)
+        if training:
+            methods.backward(*leading, ctx, grad, grads, out, *inputs)
+    return [np.asarray(one) for one in (out, *(grads[i] for i in wanted if training))]
+
+
+def attention(
+    stack: int, queries: int, keys: int, depth: int, width: int, bias: str, turned: bool, scaling: str, dtype: Any
+) -> tuple[Attention, list[Any], list[bool]]:
+    """An operator, operands, and which of these have rows."""
+    random = np.random.default_rng(1)
+    shapes: list[tuple[int, ...]] = [
+        (stack, queries, depth),
+        (stack, depth, keys) if turned else (stack, keys, depth),
+        (stack, keys, width),
+    ]
+    inputs = [random.normal(0, 0.5, shape).astype(dtype) for shape in shapes]
+    rows = [True] * 3
+    if scaling != "none":
+        inputs.append(np.array(0.7, dtype))
+        rows.append(False)
+    along = BIASES[bias]
+    if along is not None:
+        shape = tuple(size if own else 1 for size, own in zip((stack, queries, keys), along, strict=True))
+        inputs.append(random.normal(size=shape if along[0] else shape[1:]).astype(dtype))
+        rows.append(bool(along[0]))
+    return Attention(turned=turned, scaling=scaling, biased=along is not None), inputs, rows
+
+
+def assert_alike(found: Sequence[Any], expected: Sequence[Any], dtype: Any = np.float32) -> None:
+    for ours, right in zip(found, expected, strict=True):
+        ours, right = ours.astype(float), right.astype(float)
+        size = np.abs(right[np.isfinite(right)]).max(initial=1)
+        assert_close(ours / size, right / size, "", VALUES[dtype])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bias", "turned", "scaling"),
+    [
+        ((2, 7, 33, 3, 5), "none", False, "none"),
+        ((3, 64, 64, 16, 16), "keys", True, "times"),
+        ((1, 130, 70, 33, 20), "matrix", False, "divided"),
+        ((2, 33, 130, 64, 100), "matrices", True, "times"),
+        ((2, 20, 65, 100, 64), "queries", True, "none"),
+        ((2, 1, 2, 1, 1), "number", False, "none"),
+    ],
+)
+@all_types
+def test_numbers_are_the_operators(sizes: Any, bias: str, turned: bool, scaling: str, dtype: Any, on_host: list[str]) -> None:
+    op, inputs, rows = attention(*sizes, bias, turned, scaling, dtype)
+    wanted = [0, 1, 2, *([len(inputs) - 1] if BIASES[bias] and BIASES[bias][2] else [])]
+    found = results(True, op, inputs, rows, wanted)
+    assert len(on_host) == 3
+    wide = np.float64 if dtype is np.float64 else np.float32
+    expected = results(False, op, [x.astype(wide) for x in inputs], rows, wanted)
+    assert_alike(found, expected, dtype)
+
+
+@pytest.mark.parametrize("wanted", [[0], [1], [2], [0, 2], []])
+def test_gradients_are_written_where_they_are_wanted(wanted: list[int]) -> None:
+    op, inputs, rows = attention(2, 33, 70, 8, 5, "none", False, "none", np.float64)
+    assert_alike(*(results(by_kernel, op, inputs, rows, wanted) for by_kernel in (True, False)))
+
+
+def test_tiles_change_no_bit_and_neither_do_other_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [rows_of_tile(np.float32, 640, blocks) for blocks in (1, 20, 30)] == [16, 32, 64]
+    op, inputs, rows = attention(3, 70, 130, 20, 9, "matrix", False, "times", np.float32)
+    found = []
+    for blocks in (0, 6, 10**6):
+        monkeypatch.setattr(kernels, "BLOCKS_AT_WORK", blocks)
+        found.append(results(True, op, inputs, rows, [0, 1, 2, 4]))
+    alone = [[x[i : i + 1] if x.ndim == 3 else x for x in inputs] for i in range(3)]
+    found.append([np.concatenate([results(True, op, one, rows, [], training=False)[0] for one in alone])])
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=False):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_masked_counts_for_nothing_and_rows_without_a_key_are_nan() -> None:
+    op, inputs, rows = attention(2, 9, 150, 8, 5, "matrix", False, "times", np.float32)
+    bias = inputs[-1]
+    bias[:, 75:] = -np.inf
+    bias[1, :75] = -np.inf  # the second row sees nothing until the last key
+    bias[1, -1] = 0
+    bias[2] = -np.inf
+    found, own = (results(by_kernel, op, inputs, rows, [0, 1, 2]) for by_kernel in (True, False))
+    assert_alike(found, own)
+    assert np.isnan(found[0][:, 2]).all()
+    assert np.isfinite(np.delete(found[0], 2, axis=1)).all()
+    assert_close(found[0][:, 1], inputs[2][:, -1])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e30, -1e30])
+@pytest.mark.parametrize("place", [0, 70, 149])
+def test_extremes_are_the_operators(value: float, place: int) -> None:
+    op, inputs, rows = attention(1, 3, 150, 4, 2, "matrix", False, "none", np.float32)
+    inputs[-1][1, place] = value
+    assert_alike(*(results(by_kernel, op, inputs, rows, [0, 1, 2]) for by_kernel in (True, False)))
+
+
+def test_large_scores_do_not_overflow() -> None:
+    op, inputs, rows = attention(1, 33, 150, 8, 5, "none", False, "none", np.float32)
+    inputs[0] *= 1e4
+    found = results(True, op, inputs, rows, [0, 1, 2])
+    assert all(np.isfinite(one).all() for one in found)
+    assert_alike(found[:1], results(False, op, inputs, rows, [0, 1, 2])[:1])
+
+
+def test_gradients_are_differences_of_the_result() -> None:
+    op, inputs, rows = attention(1, 3, 70, 4, 2, "matrix", False, "times", np.float64)
+    random, wanted = np.random.default_rng(4), [0, 1, 2, 4]
+    grad = np.random.default_rng(2).normal(size=(1, 3, 2))
+    gradients = results(True, op, inputs, rows, wanted)[1:]
+    for i, slope in zip(wanted, gradients, strict=True):
+        direction = random.normal(size=inputs[i].shape)
+        sides = []
+        for step in (1e-6, -1e-6):
+            moved = [x + step * direction if j == i else x for j, x in enumerate(inputs)]
+            sides.append((results(True, op, moved, rows, [], training=False)[0] * grad).sum())
+        np.testing.assert_allclose((slope * direction).sum(), (sides[0] - sides[1]) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def test_what_lies_backwards_in_memory_is_left_to_the_operator(on_host: list[str]) -> None:
+    op, inputs, rows = attention(2, 9, 20, 8, 5, "none", False, "none", np.float32)
+    ctx = Context(HostBackend(), False)
+    ctx.layout = Layout(2)
+    ctx.layouts = [ctx.layout] * 3
+    given = [array(x) for x in inputs]
+    out = array(np.zeros((2, 9, 5), np.float32))
+    assert AttentionKernel.declines(op, ctx, out, given[0][:, ::-1], *given[1:])
+    AttentionKernel.forward(op, ctx, out, given[0][:, ::-1], *given[1:])
+    assert not on_host
+    assert_close(np.asarray(out), results(False, op, [inputs[0][:, ::-1], *inputs[1:]], rows, [], training=False)[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("lengths", [[(3, 5), (1, 1), (7, 2)], [(70, 33), (1, 7), (33, 150), (2, 70)]])
+def test_sequences_attend_as_by_the_operator(lengths: list[tuple[int, int]], dtype: Any, on_host: list[str]) -> None:
+    words, question = C.Axis("words"), C.Axis("question")
+    inputs = [
+        C.sequence.input_variable(size, dtype=dtype, sequence_axis=axis, needs_gradient=True)
+        for size, axis in ((33, question), (33, words), (20, words))
+    ]
+    loss = C.sequence.reduce_sum(C.reduce_sum(C.sin(C.sequence.attention(*inputs, scale=0.3))))
+    random = np.random.default_rng(1)
+    data = {x: [random.normal(size=(pair[i > 0], *x.shape)).astype(dtype) for pair in lengths] for i, x in enumerate(inputs)}
+
+    def values() -> list[Any]:
+        gradients, value = loss.grad(data, wrt=inputs, outputs=[loss.output])
+        return [value, *(one for x in inputs for one in gradients[x])]
+
+    found = values()
+    assert any("attend_gradient_of_keys" in text for text in on_host)
+    with without_kernels():
+        assert_alike(found, values(), dtype)
