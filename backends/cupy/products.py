@@ -19,6 +19,13 @@ from . import epilogues
 from .calls import Call, Work, again
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
 
+DEEP = 8192
+"""Terms that cuBLASLt may sum up at once; those of deeper products are added in pieces.
+
+In float32, one after another, the error of 8,192 random terms is 2e-6 of their norm, and 4e-6 of their sum if they are positive; it is
+1e-4 of the sum of equal terms, the worst there are.  Pieces are many small products, which take longer than one large one.
+"""
+
 
 class TimesKernel:
     """``times`` and ``times_transpose`` of dense operands."""
@@ -117,7 +124,7 @@ def _product(ctx: Context, left: Any, right: Any, out: Any, follows: Follows = N
     if library is None:
         return None
     depth = left.shape[-1]
-    terms = terms_of_piece(depth, out.shape[-2] * out.shape[-1])
+    terms = terms_of_piece(depth, out.shape[-2] * out.shape[-1], DEEP)
     if terms < depth:
         return _deep_product(ctx, library, left, right, out, terms) if follows is None else None
     call = library.bound(left, right, out, follows)

@@ -59,19 +59,20 @@ def mean(xp: Any, array: Any) -> float:
     return deterministic_sum(xp, array) / size_of(array.shape)
 
 
-def terms_of_piece(depth: int, outputs: int) -> int:
+def terms_of_piece(depth: int, outputs: int, deep: int = DEEP) -> int:
     """How many terms a product of matrices sums up at a time, so that errors do not grow: all of them, or as many as a piece has.
 
     Args:
         depth: all terms.
         outputs: elements of the result.
+        deep: terms that may be summed up one after another.
 
     >>> from cntk.core.common.sums import terms_of_piece
     >>> terms_of_piece(1000, 100), terms_of_piece(100_000, 100), terms_of_piece(200_000, 400_000)
     (1000, 512, 50000)
     """
     terms = max(TERMS, outputs // OUTPUTS_PER_TERM)
-    return terms if depth > DEEP and depth > 2 * terms else depth
+    return terms if depth > deep and depth > 2 * terms else depth
 
 
 def in_pieces(xp: Any, starts: Any) -> tuple[Any, Any] | None:
