@@ -36,7 +36,7 @@ class Arrays(NamedTuple):
     result: Any
     edges: Any
     totals: Any
-    scale: Any = None
+    scales: Sequence[Any] = ()
     bias: Any = None
     means: Any = None
     result_grad: Any = None
@@ -82,7 +82,7 @@ def rows_of_tile(dtype: Any, rows: int, blocks: int) -> int:
 
 
 class AttentionKernel:
-    """Attention of matrices in each row."""
+    """Attention of matrices in each row, of one head or of several."""
 
     recordable = True
 
@@ -171,7 +171,8 @@ def _bound(name: str, form: Form, arrays: Arrays, sequences: Sequences | None) -
     made = compile(text(name, form, INDEX_NAMES[size]), name)
     placed = [argument for matrix in matrices for argument in (matrix, *map(size, _steps(matrix)))]
     vectors = [getattr(arrays, one) for one in vectors_of(name)]
-    return made.bound((blocks, columns), THREADS, *placed, *vectors, arrays.scale, size(heads), np.uint32(queries), np.uint32(keys), *where)
+    sizes = size(heads), np.uint32(queries), np.uint32(keys)
+    return made.bound((blocks, columns), THREADS, *placed, *vectors, *arrays.scales, *sizes, *where)
 
 
 def _steps(matrix: Any) -> list[int]:
@@ -188,29 +189,38 @@ def _reach(matrix: Any) -> int:
 
 def _form(op: Any, inputs: Sequence[Any]) -> Form:
     scale = {"none": "1", "times": "*scale", "divided": "1 / *scale"}[op.scaling]
-    return Form(inputs[0].dtype, inputs[0].shape[2], inputs[2].shape[2], 0, scale, op.biased)
+    depth, width = (inputs[number].shape[2] // op.heads for number in (0, 2))
+    return Form(inputs[0].dtype, depth, width, 0, scale, len(op.scales(inputs)), op.biased)
 
 
 def _arrays(op: Any, ctx: Context, out: Any, inputs: Sequence[Any]) -> Arrays:
-    key, scale = op.keys(inputs).swapaxes(1, 2), None if op.scaling == "none" else inputs[3]
-    bias = None
-    if op.biased:
-        bias = op.lined_up(ctx, inputs[-1])
-        bias = bias[(None,) * (3 - bias.ndim)][:, None]
-    query, key, value, result = (one[:, None] for one in (inputs[0], key, inputs[2], out))
-    return Arrays(query, key, value, result, *_kept(ctx, query), scale, bias)
+    matrices = inputs[0], op.keys(inputs).swapaxes(1, 2), inputs[2], out
+    query, key, value, result = (_by_heads(one, op.heads) for one in matrices)
+    bias = _for_all_heads(op.lined_up(ctx, inputs[-1])) if op.biased else None
+    return Arrays(query, key, value, result, *_kept(ctx, query), op.scales(inputs), bias)
 
 
 def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, inputs: Sequence[Any]) -> list[Call]:
     arrays = _arrays(op, ctx, out, inputs)
     dquery, dkey, dvalue = (_target(ctx, i, inputs[i], grads[i]) for i in range(3))
-    targets = [one[:, None] for one in (dquery, dkey.swapaxes(1, 2) if op.turned else dkey, dvalue)]
-    arrays = _with_gradients(ctx, arrays, grad[:, None], targets)
+    targets = [_by_heads(one, op.heads) for one in (dquery, dkey.swapaxes(1, 2) if op.turned else dkey, dvalue)]
+    arrays = _with_gradients(ctx, arrays, _by_heads(grad, op.heads), targets)
     if not op.biased or grads[-1] is None:
         return backward_calls(_form(op, inputs), arrays)
-    score_grad = ctx.scratch("gradients of scores", (*out.shape[:2], arrays.key.shape[2]), out.dtype)
-    calls = backward_calls(_form(op, inputs), arrays._replace(score_grad=score_grad[:, None]))
-    return [*calls, partial(ctx.sum_to, score_grad, op.lined_up(ctx, grads[-1]))]
+    score_grad = ctx.scratch("gradients of scores", (*arrays.query.shape[:3], arrays.key.shape[2]), out.dtype)
+    calls = backward_calls(_form(op, inputs), arrays._replace(score_grad=score_grad))
+    return [*calls, partial(ctx.sum_to, score_grad, _for_all_heads(op.lined_up(ctx, grads[-1])))]
+
+
+def _by_heads(matrices: Any, heads: int) -> Any:
+    """View ``(rows, steps, heads * columns)`` as ``(rows, heads, steps, columns)``."""
+    rows, steps, columns = matrices.shape
+    return matrices.reshape(rows, steps, heads, columns // heads).swapaxes(1, 2)
+
+
+def _for_all_heads(bias: Any) -> Any:
+    """View a bias, or its gradient, with all axes and one head."""
+    return bias[(None,) * (3 - bias.ndim)][:, None]
 
 
 def _lies_forward(array: Any) -> bool:

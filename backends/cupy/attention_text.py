@@ -33,6 +33,7 @@ class Form(NamedTuple):
         depth, width: elements of a query, and of a value.
         rows: rows of a block's own tile.
         scale: what scores are multiplied by: ``'1'``, another number, or what is read from memory, as ``'*scale'`` or ``'1 / *scale'``.
+        scales: how many such numbers there are in memory: none, or one for each head.
         biased: whether a bias is added to the scores.
         in_sequences: whether rows belong to sequences, and are looked up.
         keeps_scores: whether the gradients of scores are written as well.
@@ -43,6 +44,7 @@ class Form(NamedTuple):
     width: int
     rows: int
     scale: str
+    scales: int = 0
     biased: bool = False
     in_sequences: bool = False
     keeps_scores: bool = False
@@ -303,18 +305,19 @@ def text(name: str, form: Form, index: str) -> str:
     """Return the source of a kernel.
 
     It takes the matrices, each with the elements between entries, heads, rows and columns; the greatest score of each query, the sum of
-    exponentials and, for gradients, the mean of gradients; the number that scores are multiplied by or null; heads, queries and keys; and
-    for sequences entry and first row of each tile, and of queries and of keys where rows lie and where sequences start.
+    exponentials and, for gradients, the mean of gradients; the scales; the numbers of heads, queries and keys; and for sequences entry
+    and first row of each tile, and of queries and of keys where rows lie and where sequences start.
     """
     matrices = matrices_of(name, form)
     own = "key" if name == "attend_gradient_of_keys" else "query"
     arguments = [f"{_stored(name, one)} *{one}_first, {', '.join(f'size {one}_{step}' for step in STEPS)}" for one in matrices]
     arguments += [f"real *{one}" for one in vectors_of(name)]
-    arguments += ["const stored *scale", "size heads", "unsigned queries", "unsigned keys"]
+    arguments += [f"const stored *scale_{head}" for head in range(form.scales)]
+    arguments += ["size heads", "unsigned queries", "unsigned keys"]
     if form.in_sequences:
         arguments += ["const long long *tile_table"]
         arguments += [f"const long long *{of}_{what}" for of in ("query", "key") for what in ("places", "starts")]
-    factor = f"{form.scale.replace('*scale', 'value_of(*scale)')}"
+    factor = form.scale.replace("*scale", "value_of(*scale)")
     sizes = {
         "OWN": form.rows,
         "OTHERS": form.others,
@@ -329,7 +332,12 @@ def text(name: str, form: Form, index: str) -> str:
         "COLUMNS": form.panel // LANES,
         "PANELS": panels_of(name, form),
     }
-    lines = [*_places(form, own), *(_matrix(name, one, form) for one in matrices), *(_vector(one) for one in vectors_of(name))]
+    lines = [
+        *_places(form, own),
+        *_scale(form),
+        *(_matrix(name, one, form) for one in matrices),
+        *(_vector(one) for one in vectors_of(name)),
+    ]
     places = "\n    ".join(lines)
     return f"""{prelude(form.dtype, index)}
 {"".join(f"#define {name} {value}u" + chr(10) for name, value in sizes.items())}
@@ -401,6 +409,12 @@ def _matrix(name: str, matrix: str, form: Form) -> str:
     count = "keys_here" if of == "key" else "queries_here"
     first = f"(stored *){matrix}_first + entry * {matrix}_entry + head * {matrix}_head"
     return f"const Matrix {matrix} = {{{first}, {of}_places, {matrix}_step, {matrix}_element, {count}}};"
+
+
+def _scale(form: Form) -> list[str]:
+    """Which of the scales is that of the block's head."""
+    choice = "".join(f"head == {head} ? scale_{head} : " for head in range(form.scales - 1))
+    return [f"const stored *const scale = {choice}scale_{form.scales - 1};"] if form.scales else []
 
 
 def _vector(vector: str) -> str:

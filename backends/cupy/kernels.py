@@ -6,6 +6,7 @@ from ..fused import LEARNERS
 
 OPERATORS = {
     "attention:Attention": "attention:AttentionKernel",
+    "attention_heads:AttentionHeads": "attention:AttentionKernel",
     "batch_normalization:BatchNormalization": "batch_normalization:BatchNormalizationKernel",
     "convolution:Convolution": "convolution:ConvolutionKernel",
     "convolution:ConvolutionTranspose": "convolution:ConvolutionKernel",

@@ -31,6 +31,7 @@ class Attention(Op):
     turned: bool
     scaling: str
     biased: bool
+    heads = 1
 
     def infer(self, query: Spec, key: Spec, value: Spec, *others: Spec) -> Spec:
         depth, keys = key.dims if self.turned else key.dims[::-1]
@@ -70,6 +71,10 @@ class Attention(Op):
             multiply(ctx, dscores, self.keys(inputs).swapaxes(-1, -2), dquery)
         if dkey is not None:
             multiply(ctx, query.swapaxes(-1, -2), dscores, dkey if self.turned else dkey.swapaxes(-1, -2))
+
+    def scales(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The scale, as the only element, or none."""
+        return () if self.scaling == "none" else inputs[3:4]
 
     def keys(self, inputs: Sequence[Any]) -> Any:
         """View the keys as ``(rows, depth, keys)``."""

@@ -15,7 +15,9 @@ from ...core.types.axis import static_axis_number
 from ...core.types.spec import Spec
 from .arithmetic import ElementDivide, ElementTimes, Plus
 from .attention import Attention
+from .attention_heads import AttentionHeads
 from .product import Times, TransposeTimes
+from .slicing import Slice, positions
 from .softmax import Softmax
 
 
@@ -51,6 +53,44 @@ def attention_at(own: Instruction, expression: Expression) -> tuple[Attention, t
     turned = type(scores.product.op) is Times
     op = Attention(turned=turned, scaling=scores.scaling, biased=scores.biased)
     return op, (*scores.product.inputs, value, *scores.others)
+
+
+def heads_at(own: Instruction, expression: Expression) -> tuple[AttentionHeads, tuple[int, ...]] | None:
+    """The operator that computes heads side by side, whose operands are columns side by side; None where that is not so."""
+    products = [expression.maker(slot) for slot in own.inputs]
+    found = [None if product is None else attention_at(product, expression) for product in products]
+    heads = [head for head in found if head is not None]
+    if len(heads) < 2 or len(heads) < len(found):
+        return None
+    op = heads[0][0]
+    if op.turned or any(other.attributes != op.attributes for other, _ in heads[1:]):
+        return None
+    matrices = [_divided([slots[number] for _, slots in heads], expression) for number in range(3)]
+    biases = {slots[-1] for _, slots in heads} if op.biased else set()
+    if None in matrices or len(biases) > 1:
+        return None
+    scales = () if op.scaling == "none" else tuple(slots[3] for _, slots in heads)
+    whole = AttentionHeads(turned=False, scaling=op.scaling, biased=op.biased, heads=len(heads))
+    return whole, (*(index for index in matrices if index is not None), *scales, *biases)
+
+
+def _divided(parts: Sequence[int], expression: Expression) -> int | None:
+    """The matrix that is divided into these columns, in this order; None if there is none."""
+    slices = [expression.maker(slot) for slot in parts]
+    whole = None if slices[0] is None else slices[0].inputs[0]
+    if whole is None:
+        return None
+    columns = expression.slots[whole].spec.dims[-1]
+    size = columns // len(parts)
+    if columns < 0 or size * len(parts) < columns:
+        return None
+    for number, one in enumerate(slices):
+        if one is None or type(one.op) is not Slice or one.inputs[0] != whole or len(one.op.cuts) != 1:
+            return None
+        ((axis, *cut),) = one.op.cuts
+        if static_axis_number(axis, 2, one.op.op_name) != 1 or positions(columns, *cut) != (number * size, (number + 1) * size, 1):
+            return None
+    return whole
 
 
 def _biased(slot: int, expression: Expression) -> Scores | None:

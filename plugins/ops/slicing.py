@@ -12,10 +12,12 @@ from ...core.common.shape import InferredDimension, Shape, broadcast, format_sha
 from ...core.graph.arguments import TensorLike
 from ...core.graph.block import combine
 from ...core.graph.function import Function
+from ...core.operators.abilities import Expression
 from ...core.operators.elementwise import Broadcasting
 from ...core.operators.op import ALL, Op, Traits
 from ...core.operators.samples import Operand, operator, sample
 from ...core.operators.view import View
+from ...core.program.slots import Instruction
 from ...core.types.axis import Axis, static_axis_number
 from ...core.types.context import Context
 from ...core.types.sparse import SparseRows
@@ -139,6 +141,13 @@ class Splice(Broadcasting):
                 ctx.xp.copyto(dx, part)
             else:
                 ctx.sum_to(part, dx)
+
+    def whole(self, own: Instruction, expression: Expression) -> tuple[Op, tuple[int, ...]] | None:
+        from .attention_pattern import heads_at  # which needs what this module has
+
+        rank = expression.slots[own.outputs[0]].spec.rank
+        is_of_columns = rank == 2 and self.axis != Axis.new_leading_axis() and static_axis_number(self.axis, rank, self.op_name) == 1
+        return heads_at(own, expression) if is_of_columns else None
 
     def _parts(self, ctx: Context, joined: Any, inputs: Sequence[Any]) -> Iterator[Any]:
         """The place of each operand in the result or its gradient."""

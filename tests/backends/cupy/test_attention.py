@@ -12,9 +12,11 @@ from standin.host_backend import HostBackend, array
 import cntk as C
 from cntk.backends.cupy import attention as kernels
 from cntk.backends.cupy.attention import AttentionKernel, rows_of_tile
+from cntk.core.run.evaluate import program_for
 from cntk.core.types.context import Context
 from cntk.core.types.layout import Layout
 from cntk.plugins.ops.attention import Attention
+from cntk.plugins.ops.attention_heads import AttentionHeads
 from cntk.testing import assert_close
 from cntk.testing.kernels import without_kernels
 from cntk.testing.tolerances import VALUES
@@ -76,6 +78,14 @@ def attention(
     return Attention(turned=turned, scaling=scaling, biased=along is not None), inputs, rows
 
 
+def heads(bias: str, scaling: str, dtype: Any) -> tuple[Attention, list[Any], list[bool]]:
+    """An operator of three heads with 8 and 5 columns, operands, and which of these have rows."""
+    one, inputs, rows = attention(2, 33, 70, 24, 15, bias, False, scaling, dtype)
+    if scaling != "none":
+        inputs[3:4], rows[3:4] = [np.array(scale, dtype) for scale in (0.7, 0.2, 1.5)], [False] * 3
+    return AttentionHeads(turned=False, scaling=scaling, biased=one.biased, heads=3), inputs, rows
+
+
 def assert_alike(found: Sequence[Any], expected: Sequence[Any], dtype: Any = np.float32) -> None:
     for ours, right in zip(found, expected, strict=True):
         ours, right = ours.astype(float), right.astype(float)
@@ -103,6 +113,46 @@ def test_numbers_are_the_operators(sizes: Any, bias: str, turned: bool, scaling:
     wide = np.float64 if dtype is np.float64 else np.float32
     expected = results(False, op, [x.astype(wide) for x in inputs], rows, wanted)
     assert_alike(found, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("scaling", ["none", "times", "divided"])
+@pytest.mark.parametrize("bias", ["none", "matrix", "matrices", "keys"])
+def test_heads_side_by_side_are_one_launch(bias: str, scaling: str, dtype: Any, on_host: list[str]) -> None:
+    op, inputs, rows = heads(bias, scaling, dtype)
+    wanted = [0, 1, 2, *([len(inputs) - 1] if op.biased else [])]
+    found = results(True, op, inputs, rows, wanted)
+    assert len(on_host) == 3
+    assert_alike(found, results(False, op, inputs, rows, wanted), dtype)
+    alone = [
+        results(False, Attention(turned=False, scaling=scaling, biased=op.biased), one, [True] * 3 + rows[-(len(one) - 3) :], [0, 1, 2])
+        for one in op._operands(inputs)
+    ]
+    assert_alike(found[:1], [np.concatenate([head[0] for head in alone], axis=-1)], dtype)
+
+
+def test_slices_attention_and_splice_of_a_program_are_one_operator() -> None:
+    q, k, v = (C.input_variable(shape, needs_gradient=True) for shape in ((9, 12), (20, 12), (20, 6)))
+    mask = C.input_variable((9, 20))
+
+    def head(number: int) -> Any:
+        a, b, c = (C.slice(x, -1, number * n, (number + 1) * n) for x, n in ((q, 4), (k, 4), (v, 2)))
+        return C.times(C.softmax(C.times(a, C.transpose(b, (1, 0))) * 0.5 + mask, axis=-1), c)
+
+    random = np.random.default_rng(1)
+    data = {x: random.normal(size=(3, *x.shape)).astype(np.float32) for x in (q, k, v, mask)}
+    for order, is_fused in (((0, 1, 2), True), ((1, 0, 2), False)):
+        found = []
+        for passes in (None, []):
+            C.debugging.set_passes(passes)
+            loss = C.reduce_sum(C.sin(C.splice(*map(head, order), axis=-1)))
+            names = [one.op.op_name for one in program_for(loss, loss.outputs).instructions]
+            assert ("AttentionHeads" in names) == (is_fused and passes is None)
+            gradients = loss.grad(data, wrt=[q, k, v])
+            found.append([gradients[x] for x in (q, k, v)])
+        C.debugging.set_passes(None)
+        for one, other in zip(*found, strict=True):
+            assert_close(one, other)
 
 
 @pytest.mark.parametrize("wanted", [[0], [1], [2], [0, 2], []])

@@ -58,8 +58,8 @@ def of_attention(dtype: Any) -> Iterator[str]:
     """Each kernel, for narrow and wide operands and each size of tiles, of matrices with a bias and of sequences."""
     for depth, width in ((3, 2), (64, 64), (128, 100)):
         for own in (64, 32, 16) if dtype is not np.float64 else (32, 16):
-            form = attention_text.Form(dtype, depth, width, own, "*scale", biased=True, keeps_scores=True)
-            for one in (form, form._replace(biased=False, keeps_scores=False, in_sequences=True, scale="0.125")):
+            form = attention_text.Form(dtype, depth, width, own, "*scale", 3, biased=True, keeps_scores=True)
+            for one in (form, form._replace(biased=False, keeps_scores=False, in_sequences=True, scale="0.125", scales=0)):
                 for name in attention_text.MATRICES:
                     yield attention_text.text(name, one, INDICES[dtype])
 
