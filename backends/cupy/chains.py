@@ -29,10 +29,11 @@ class ChainKernel:
     """Fused element-wise kernels; implements :class:`~cntk.core.program.chains.Kernel`."""
 
     shortest = 1
+    of_one_shape = True
 
     @staticmethod
     def takes(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
-        """Whether an instruction can be fused; each of its gradients must have the shape of its result or be a sum over rows."""
+        """Whether an instruction can be fused; gradients that are added up must have the shape of its result."""
         of, specs = instruction.op, [slots[index].spec for index in (*instruction.inputs, *instruction.outputs)]
         is_real = len({spec.dtype for spec in specs}) == 1 and np.dtype(specs[0].dtype or object).name in STORED
         if not is_real or instruction.kernel is not None or not isinstance(of, Elementwise) or not states_formula(type(of)):
@@ -46,8 +47,7 @@ class ChainKernel:
         sums = [slots[index] for pair in instruction.sums for index in pair]
         return (
             all(slot.kind == COMPUTED for slot in (*targets, *sums))
-            and all(slot.spec.axes for slot in sums)
-            and all(_without_leading_ones(slot.spec.dims) == _without_leading_ones(dims) for slot in targets if slot.spec.axes)
+            and all(slot.spec.axes and _without_leading_ones(slot.spec.dims) == _without_leading_ones(dims) for slot in sums)
             and all(slot.spec.is_concrete for slot in targets)
         )
 
@@ -59,17 +59,15 @@ class ChainKernel:
 
 
 class Total(NamedTuple):
-    """A sum over rows.
+    """A sum over rows, or over static axes of each row.
 
     Attributes:
         slot: the slot that it is written to.
         term: the formula of its terms.
-        result: slot of the member's result, whose static axes the terms have; other members of the chain may have more.
     """
 
     slot: int
     term: Term
-    result: int
 
 
 class Written(NamedTuple):
@@ -79,11 +77,13 @@ class Written(NamedTuple):
         read: symbols by the slots that the chain reads.
         stores: slots that it writes, with their formulas.
         totals: sums over rows.
+        narrow: sums over static axes of each row.
     """
 
     read: dict[int, Symbol]
     stores: list[tuple[int, Term]]
     totals: list[Total]
+    narrow: list[Total]
 
 
 class ChainPlan:
@@ -114,7 +114,7 @@ class ChainPlan:
         if self.space is None:
             return False
         written = self.written()
-        stored = {self._slots[slot].base for slot, _ in written.stores}
+        stored = {self._slots[slot].base for slot, *_ in (*written.stores, *written.narrow)}
         overwritten = [slot for slot in written.read if self._slots[slot].base in stored]
         return all(self.is_full(slot) for slot in (*overwritten, *(slot for slot, _ in written.stores)))
 
@@ -154,14 +154,15 @@ class _Writer:
         self._current: dict[int, Term] = {}
         self._last: dict[int, tuple[int, Term]] = {}
         self._totals: list[Total] = []
+        self._narrow: list[Total] = []
 
     def written(self) -> Written:
         for instruction in self._chain.members:
             (self._backward if self._chain.goes_back else self._forward)(instruction)
         stores = [store for base, store in self._last.items() if base not in self._chain.local]
-        terms = [*(term for _, term in stores), *(total.term for total in self._totals)]
+        terms = [*(term for _, term in stores), *(total.term for total in (*self._totals, *self._narrow))]
         used = {id(symbol) for term in terms for symbol in symbols_in(term)}
-        return Written({slot: symbol for slot, symbol in self._read.items() if id(symbol) in used}, stores, self._totals)
+        return Written({slot: symbol for slot, symbol in self._read.items() if id(symbol) in used}, stores, self._totals, self._narrow)
 
     def _value(self, slot: int) -> Term:
         if slot not in self._current:
@@ -191,15 +192,22 @@ class _Writer:
             if target is None:
                 continue
             term = substituted(gradient_of(of, i, dy, y, tuple(inputs)), symbols, values)
-            if self._slots[target].spec.axes:
+            if not self._slots[target].spec.axes:
+                self._totals.append(Total(target, term))
+            elif self._is_wide(target, instruction):
                 self._write(target, term)
             else:
-                self._totals.append(Total(target, term, instruction.outputs[0]))
+                self._narrow.append(Total(target, term))
         for _, target in instruction.passed:
             self._current[target] = values[0]
         for total, term_slot in instruction.sums:
             a, b = operands(2)
             self._write(total, substituted(a + b, (a, b), (self._value(total), self._value(term_slot))))
+
+    def _is_wide(self, target: int, instruction: Instruction) -> bool:
+        """Whether a gradient has the shape of the result, and is no sum over static axes."""
+        own, result = (_without_leading_ones(self._slots[index].spec.dims) for index in (target, instruction.outputs[0]))
+        return own == result
 
 
 class Fused:
@@ -227,6 +235,8 @@ class Fused:
 
         read = [Operand(symbol, self._arrays[slot], axes(slot)) for slot, symbol in written.read.items()]
         stores = [Store(term, self._arrays[slot], axes(slot)) for slot, term in written.stores]
+        wide = [self._context.scratch(f"terms {number}", shape, plan.dtype) for number in range(len(written.narrow))]
+        stores += [Store(total.term, terms, axes_of(terms, shape, True)) for total, terms in zip(written.narrow, wide, strict=True)]
         places = size_of(shape[1:])
         parts = parts_of(plan.rows, places)
         sums = [
@@ -238,7 +248,9 @@ class Fused:
             self._calls.append(elements.bound(plan.dtype, shape, read, stores, sums))
         for total, (_, of_parts) in zip(written.totals, sums, strict=True):
             of_parts = of_parts if plan.rows else of_parts[:0]
-            self._calls += folds.adding_up(self._context.backend, of_parts, self._arrays[total.slot], shape[1:], plan.dims(total.result))
+            self._calls += folds.adding_up(self._context.backend, of_parts, self._arrays[total.slot], shape[1:])
+        for total, terms in zip(written.narrow, wide, strict=True):
+            self._calls += folds.narrowing(self._context.backend, terms, self._arrays[total.slot])
 
     def run(self) -> None:
         """Run the chain, rebinding it first if attributes have changed."""

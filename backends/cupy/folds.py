@@ -153,7 +153,16 @@ def bound(
     ]
 
 
-def adding_up(backend: Any, parts: Any, target: Any, space: Sequence[int], own: Sequence[int] | None = None) -> list[Callable[[], None]]:
+def narrowing(backend: Any, terms: Any, target: Any) -> list[Callable[[], None]]:
+    """Return functions that sum *terms*, ``(rows, *static)``, over the static axes along which the target has one element."""
+    own = terms.shape[0], *_aligned(target.shape[1:], terms.shape[1:])
+    along = [Along(length, stride // terms.dtype.itemsize) for length, stride in zip(terms.shape, terms.strides, strict=True)]
+    outputs = [axis for axis, length in zip(along, own, strict=True) if axis.length == length]
+    summed = [axis for axis, length in zip(along, own, strict=True) if axis.length != length]
+    return bound(backend, TOTAL, terms, target, outputs, summed)
+
+
+def adding_up(backend: Any, parts: Any, target: Any, space: Sequence[int]) -> list[Callable[[], None]]:
     """Return functions that add up partial sums, and sum over the axes along which the target is broadcast.
 
     Args:
@@ -161,17 +170,13 @@ def adding_up(backend: Any, parts: Any, target: Any, space: Sequence[int], own: 
         parts: the partial sums, ``(parts, places)``, for all places.
         target: contiguous array for the totals, which broadcasts to *space*.
         space: the shape of the places.
-        own: the shape of the terms, where they repeat along axes of *space*; the first of them is taken.
     """
     outputs: list[Along] = []
     terms = [Along(len(parts), size_of(space))]
     stride = size_of(space)
-    for length, of_terms, of_target in zip(
-        space, _aligned(space if own is None else own, space), _aligned(target.shape, space), strict=True
-    ):
+    for length, of_target in zip(space, _aligned(target.shape, space), strict=True):
         stride //= max(length, 1)
-        if of_terms == length:
-            (outputs if of_target == length else terms).append(Along(length, stride))
+        (outputs if of_target == length else terms).append(Along(length, stride))
     return bound(backend, TOTAL, parts, target, outputs or [Along(1, 0)], terms)
 
 

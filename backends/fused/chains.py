@@ -33,6 +33,7 @@ class ChainKernel:
     """
 
     shortest = 2
+    of_one_shape = False
 
     @staticmethod
     def takes(instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:

@@ -53,9 +53,11 @@ class Kernel(Protocol):
 
     Attributes:
         shortest: how many instructions gain by running in a chain of this kernel.
+        of_one_shape: whether the results of all members must have the same static shape.
     """
 
     shortest: int
+    of_one_shape: bool
 
     def takes(self, instruction: Instruction, slots: Sequence[Slot], goes_back: bool) -> bool:
         """Whether an instruction may be a member of its chains.  Its operands are dense, with rows in one order or without any."""

@@ -67,6 +67,7 @@ class _Finder:
     def __init__(self, slots: Sequence[Slot], kernel: Kernel | None, apart: set[int]) -> None:
         self._slots, self._kernel, self._apart = slots, kernel, apart
         self._shortest = 0 if kernel is None else kernel.shortest
+        self._of_one_shape = kernel is not None and kernel.of_one_shape
 
     def chains(self, instructions: Sequence[Instruction], goes_back: bool) -> Iterator[list[Instruction]]:
         """Instructions that follow one another, in one stage and on the same dynamic axes, and that may run together."""
@@ -103,13 +104,13 @@ class _Finder:
         return isinstance(instruction.op, Elementwise) and by_rows
 
     def _in_one_space(self, instructions: Iterable[Instruction]) -> Iterator[list[Instruction]]:
-        """The instructions, cut where shapes are others that do not broadcast to those before."""
+        """The instructions, cut where shapes do not broadcast to those before or, if the kernel wants that, are others."""
         space: Shape | None = None
         run: list[Instruction] = []
         for instruction in instructions:
             own = broadcast(*(self._slots[index].spec.dims for index in (*instruction.inputs, *instruction.outputs)))
             wider = None if space is None or own is None else broadcast(space, own)
-            if run and (wider is None or wider not in (space, own)):
+            if run and (wider is None or wider not in (space, own) or (self._of_one_shape and own != space)):
                 yield run
                 run, wider = [], own
             space = own if wider is None else wider

@@ -13,7 +13,10 @@ import cntk as C
 from cntk.backends.cupy import chains, compiler, elements
 from cntk.core.extension import plugins
 from cntk.core.formulas.formula import exp, operands
+from cntk.core.operators.elementwise import Elementwise
 from cntk.core.operators.samples import Sample
+from cntk.plugins.ops.arithmetic import ElementDivide, ElementTimes, Minus, Plus
+from cntk.plugins.ops.elementary import Sqrt
 from cntk.testing import assert_close
 from cntk.testing.kernels import _compare_gradients, _compare_values, without_kernels
 from cntk.testing.ops import samples_of
@@ -51,6 +54,12 @@ def rows(shape: Any, dtype: Any, count: int = 7) -> Any:
     return np.random.default_rng(1).uniform(-2, 2, (count, *shape)).astype(dtype)
 
 
+def normalised(x: Any) -> Any:
+    """A layer normalised as programs write it."""
+    x = x - C.reduce_mean(x, axis=-1)
+    return x / C.sqrt(C.reduce_mean(x * x, axis=-1) + 1e-5) * parameter((6,)) + parameter((6,))
+
+
 MODELS: dict[str, tuple[Any, Model]] = {
     "one operator": ((9,), lambda x: C.softplus(x)),
     "a parameter for each sample": ((5, 8), lambda x: C.tanh(x * parameter((5, 8)) + 0.5) * parameter((5, 1))),
@@ -59,6 +68,8 @@ MODELS: dict[str, tuple[Any, Model]] = {
     "numbers of a step": ((4, 6), lambda x: C.tanh(C.sqrt(C.reduce_sum(x * x, axis=-1)) + parameter((4, 1))) * x),
     "beside wider operators": ((2, 3), lambda x: parameter(()) + C.reduce_sum(x) + C.reduce_sum(C.sigmoid(x))),
     "a wider axis": ((2, 3), lambda x: parameter((2, 1)) + C.reduce_sum(x, axis=-1) + C.reduce_sum(C.sigmoid(x), axis=-1)),
+    "layer normalisation": ((4, 6), lambda x: normalised(x) + x),
+    "repeated along either axis": ((4, 6), lambda x: C.exp(C.reduce_mean(x, axis=0)) / C.exp(C.reduce_mean(x, axis=-1)) - x),
     "residual": ((50,), lambda x: C.relu(x + C.tanh(x * 0.5)) + x),
     "the same operand twice": ((4,), lambda x: C.exp(x * 0.5) * C.sigmoid(C.exp(x * 0.5)) / (x * x + 1)),
 }
@@ -69,6 +80,8 @@ MODELS: dict[str, tuple[Any, Model]] = {
     [
         *((name, np.float32) for name in MODELS),
         ("residual", np.float64),
+        ("layer normalisation", np.float64),
+        ("layer normalisation", np.float16),
         ("channels", np.float16),
         ("scalars", np.float16),
         ("channels", C.bfloat16),
@@ -84,6 +97,18 @@ def test_numbers_are_those_of_the_operators(name: str, dtype: Any, fused: list[A
         expected = gradients(model, data, dtype)
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert_close(one, other, f"gradient {number - 1}" if number else "value", VALUES[dtype])
+
+
+def test_layer_normalisation_needs_no_method_of_its_operators(fused: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(op: Any, *arguments: Any) -> None:
+        raise AssertionError(f"{op.op_name} computes by itself")
+
+    for operator in (Plus, Minus, ElementTimes, ElementDivide, Sqrt):
+        monkeypatch.setattr(operator, "forward", refuse)
+    monkeypatch.setattr(Elementwise, "backward", refuse)
+    shape, model = MODELS["layer normalisation"]
+    gradients(model, rows(shape, np.float32), np.float32)
+    assert fused
 
 
 def test_sums_of_many_rows_are_those_of_parts(fused: list[Any]) -> None:
