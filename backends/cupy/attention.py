@@ -28,6 +28,7 @@ class Arrays(NamedTuple):
     """Matrices ``(entries, heads, rows, columns)``, those of the whole minibatch as one entry where rows belong to sequences.
 
     Vectors have a number for each query: its greatest score, the sum of exponentials, and the mean of the gradients of its weights.
+    Numbers are those of heads: scales, and scores where the mask is 0.
     """
 
     query: Any
@@ -36,8 +37,9 @@ class Arrays(NamedTuple):
     result: Any
     edges: Any
     totals: Any
-    scales: Sequence[Any] = ()
+    numbers: Sequence[Any] = ()
     bias: Any = None
+    mask: Any = None
     means: Any = None
     result_grad: Any = None
     query_grad: Any = None
@@ -172,7 +174,7 @@ def _bound(name: str, form: Form, arrays: Arrays, sequences: Sequences | None) -
     placed = [argument for matrix in matrices for argument in (matrix, *map(size, _steps(matrix)))]
     vectors = [getattr(arrays, one) for one in vectors_of(name)]
     sizes = size(heads), np.uint32(queries), np.uint32(keys)
-    return made.bound((blocks, columns), THREADS, *placed, *vectors, *arrays.scales, *sizes, *where)
+    return made.bound((blocks, columns), THREADS, *placed, *vectors, *arrays.numbers, *sizes, *where)
 
 
 def _steps(matrix: Any) -> list[int]:
@@ -190,14 +192,15 @@ def _reach(matrix: Any) -> int:
 def _form(op: Any, inputs: Sequence[Any]) -> Form:
     scale = {"none": "1", "times": "*scale", "divided": "1 / *scale"}[op.scaling]
     depth, width = (inputs[number].shape[2] // op.heads for number in (0, 2))
-    return Form(inputs[0].dtype, depth, width, 0, scale, len(op.scales(inputs)), op.biased)
+    return Form(inputs[0].dtype, depth, width, 0, scale, len(op.scales(inputs)), op.biased, op.heads * op.masked)
 
 
 def _arrays(op: Any, ctx: Context, out: Any, inputs: Sequence[Any]) -> Arrays:
     matrices = inputs[0], op.keys(inputs).swapaxes(1, 2), inputs[2], out
     query, key, value, result = (_by_heads(one, op.heads) for one in matrices)
-    bias = _for_all_heads(op.lined_up(ctx, inputs[-1])) if op.biased else None
-    return Arrays(query, key, value, result, *_kept(ctx, query), op.scales(inputs), bias)
+    last = _for_all_heads(op.lined_up(ctx, inputs[-1])) if op.biased or op.masked else None
+    numbers = op.numbers(inputs) if op.masked else ()
+    return Arrays(query, key, value, result, *_kept(ctx, query), (*op.scales(inputs), *numbers), last, last)
 
 
 def _backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, inputs: Sequence[Any]) -> list[Call]:

@@ -35,6 +35,7 @@ class Form(NamedTuple):
         scale: what scores are multiplied by: ``'1'``, another number, or what is read from memory, as ``'*scale'`` or ``'1 / *scale'``.
         scales: how many such numbers there are in memory: none, or one for each head.
         biased: whether a bias is added to the scores.
+        numbers: how many numbers replace scores where a mask is 0: none, or one for each head.
         in_sequences: whether rows belong to sequences, and are looked up.
         keeps_scores: whether the gradients of scores are written as well.
     """
@@ -46,6 +47,7 @@ class Form(NamedTuple):
     scale: str
     scales: int = 0
     biased: bool = False
+    numbers: int = 0
     in_sequences: bool = False
     keeps_scores: bool = False
 
@@ -65,9 +67,9 @@ class Form(NamedTuple):
 
 
 MATRICES = {
-    "attend": ("query", "key", "value", "bias", "result"),
-    "attend_gradient_of_queries": ("query", "key", "value", "bias", "result", "result_grad", "query_grad", "score_grad"),
-    "attend_gradient_of_keys": ("query", "key", "value", "bias", "result_grad", "key_grad", "value_grad"),
+    "attend": ("query", "key", "value", "bias", "mask", "result"),
+    "attend_gradient_of_queries": ("query", "key", "value", "bias", "mask", "result", "result_grad", "query_grad", "score_grad"),
+    "attend_gradient_of_keys": ("query", "key", "value", "bias", "mask", "result_grad", "key_grad", "value_grad"),
 }
 """Matrices of each kernel."""
 
@@ -203,7 +205,7 @@ BODIES = {
             real most = before, added = 0;
             EACH(j, SCORES) {
                 const unsigned its = other + COLUMN(SCORES) + j;
-                scores[i][j] = its < key.rows ? scores[i][j] * factor + BIAS_AT(mine, its) : -INFINITY;
+                scores[i][j] = its < key.rows ? SCORE(scores[i][j] * factor, mine, its) : -INFINITY;
                 most = scores[i][j] > most ? scores[i][j] : most;
             }
             edge[i] = greatest_of_row(most);
@@ -251,8 +253,8 @@ BODIES = {
             EACH(j, SCORES) {
                 const unsigned mine = row + ROW + i, its = other + COLUMN(SCORES) + j;
                 const bool is_there = mine < query.rows && its < key.rows;
-                const real weight = is_there ? power_of_e(scores[i][j] * factor + BIAS_AT(mine, its) - edge[i]) * share[i] : (real)0;
-                const real grad = is_there ? (grads[i][j] - mean[i]) * weight : (real)0;
+                const real weight = is_there ? power_of_e(SCORE(scores[i][j] * factor, mine, its) - edge[i]) * share[i] : (real)0;
+                const real grad = is_there && IS_OPEN(mine, its) ? (grads[i][j] - mean[i]) * weight : (real)0;
                 weight_in(tiles, i, j) = grad;
                 KEEP(mine, its, grad);
             }
@@ -276,9 +278,9 @@ BODIES = {
             EACH(i, ROWS) {
                 const unsigned mine = row + ROW + i;
                 const bool is_there = is_query && mine < key.rows;
-                const real weight = is_there ? power_of_e(scores[i][j] * factor + BIAS_AT(its, mine) - edge) * share : (real)0;
+                const real weight = is_there ? power_of_e(SCORE(scores[i][j] * factor, its, mine) - edge) * share : (real)0;
                 weight_in(tiles, i, j) = weight;
-                scores[i][j] = is_there ? (grads[i][j] - mean) * weight : (real)0;
+                scores[i][j] = is_there && IS_OPEN(its, mine) ? (grads[i][j] - mean) * weight : (real)0;
             }
         }
         add_weighted(tiles, result_grad, other, column, WIDTH, value_sums);
@@ -305,14 +307,15 @@ def text(name: str, form: Form, index: str) -> str:
     """Return the source of a kernel.
 
     It takes the matrices, each with the elements between entries, heads, rows and columns; the greatest score of each query, the sum of
-    exponentials and, for gradients, the mean of gradients; the scales; the numbers of heads, queries and keys; and for sequences entry
-    and first row of each tile, and of queries and of keys where rows lie and where sequences start.
+    exponentials and, for gradients, the mean of gradients; the scales and the numbers; how many heads, queries and keys there are; and
+    for sequences entry and first row of each tile, and of queries and of keys where rows lie and where sequences start.
     """
     matrices = matrices_of(name, form)
     own = "key" if name == "attend_gradient_of_keys" else "query"
     arguments = [f"{_stored(name, one)} *{one}_first, {', '.join(f'size {one}_{step}' for step in STEPS)}" for one in matrices]
     arguments += [f"real *{one}" for one in vectors_of(name)]
     arguments += [f"const stored *scale_{head}" for head in range(form.scales)]
+    arguments += [f"const stored *number_{head}" for head in range(form.numbers)]
     arguments += ["size heads", "unsigned queries", "unsigned keys"]
     if form.in_sequences:
         arguments += ["const long long *tile_table"]
@@ -334,7 +337,8 @@ def text(name: str, form: Form, index: str) -> str:
     }
     lines = [
         *_places(form, own),
-        *_scale(form),
+        *_of_head("scale", form.scales),
+        *_of_head("number", form.numbers),
         *(_matrix(name, one, form) for one in matrices),
         *(_vector(one) for one in vectors_of(name)),
     ]
@@ -342,7 +346,8 @@ def text(name: str, form: Form, index: str) -> str:
     return f"""{prelude(form.dtype, index)}
 {"".join(f"#define {name} {value}u" + chr(10) for name, value in sizes.items())}
 #define IN_SEQUENCES {int(form.in_sequences)}
-#define BIAS_AT(of_query, of_key) {"bias.at(of_query, of_key, keys_here)" if form.biased else "(real)0"}
+#define IS_OPEN(of_query, of_key) {"(mask.at(of_query, of_key, keys_here) != 0)" if form.numbers else "true"}
+#define SCORE(x, of_query, of_key) {_score(form)}
 #define KEEP(of_query, of_key, x) {"if (column == 0) score_grad.write(of_query, of_key, keys_here, x)" if form.keeps_scores else "(void)0"}
 {TILES}
 extern "C" __global__ void __launch_bounds__({THREADS}, 2)
@@ -361,7 +366,7 @@ STEPS = ("entry", "head", "step", "element")
 
 def matrices_of(name: str, form: Form) -> list[str]:
     """The matrices that a kernel takes."""
-    absent = {one for one, there in (("bias", form.biased), ("score_grad", form.keeps_scores)) if not there}
+    absent = {one for one, there in (("bias", form.biased), ("mask", form.numbers), ("score_grad", form.keeps_scores)) if not there}
     return [one for one in MATRICES[name] if one not in absent]
 
 
@@ -411,10 +416,17 @@ def _matrix(name: str, matrix: str, form: Form) -> str:
     return f"const Matrix {matrix} = {{{first}, {of}_places, {matrix}_step, {matrix}_element, {count}}};"
 
 
-def _scale(form: Form) -> list[str]:
-    """Which of the scales is that of the block's head."""
-    choice = "".join(f"head == {head} ? scale_{head} : " for head in range(form.scales - 1))
-    return [f"const stored *const scale = {choice}scale_{form.scales - 1};"] if form.scales else []
+def _score(form: Form) -> str:
+    """The score that a scaled product gives."""
+    if form.numbers:
+        return "(IS_OPEN(of_query, of_key) ? (x) : value_of(*number))"
+    return "((x) + bias.at(of_query, of_key, keys_here))" if form.biased else "(x)"
+
+
+def _of_head(name: str, count: int) -> list[str]:
+    """Which of the numbers is that of the block's head, if there are any."""
+    choice = "".join(f"head == {head} ? {name}_{head} : " for head in range(count - 1))
+    return [f"const stored *const {name} = {choice}{name}_{count - 1};"] if count else []
 
 
 def _vector(vector: str) -> str:

@@ -31,7 +31,7 @@ class Attention(Op):
     turned: bool
     scaling: str
     biased: bool
-    heads = 1
+    heads, masked = 1, False
 
     def infer(self, query: Spec, key: Spec, value: Spec, *others: Spec) -> Spec:
         depth, keys = key.dims if self.turned else key.dims[::-1]
@@ -64,6 +64,8 @@ class Attention(Op):
         dscores = ctx.scratch("gradients of scores", weights.shape, weights.dtype)
         multiply(ctx, grad, value.swapaxes(-1, -2), dscores)
         send_back(ctx, weights, dscores)
+        if self.masked:
+            self._write_where_closed(ctx, dscores, inputs, 0)
         if self.biased and grads[-1] is not None:
             ctx.sum_to(dscores, self.lined_up(ctx, grads[-1]))
         self._scale(ctx, dscores, inputs)
@@ -100,7 +102,16 @@ class Attention(Op):
         self._scale(ctx, weights, inputs)
         if self.biased:
             ctx.xp.add(weights, self.lined_up(ctx, inputs[-1]), out=weights)
+        if self.masked:
+            self._write_where_closed(ctx, weights, inputs, inputs[-2])
         write_softmax(ctx, weights)
+
+    def _write_where_closed(self, ctx: Context, scores: Any, inputs: Sequence[Any], number: Any) -> None:
+        """Write a number where the mask, which is the last operand, is 0."""
+        mask = self.lined_up(ctx, inputs[-1])
+        closed = ctx.scratch("closed", mask.shape, bool)
+        ctx.xp.equal(mask, 0, out=closed)
+        ctx.xp.copyto(scores, number, where=closed)
 
 
 def write_softmax(ctx: Context, scores: Any) -> None:

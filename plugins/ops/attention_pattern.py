@@ -1,4 +1,4 @@
-"""Recognises attention in a program: a product, the softmax of a product before it, and between these two a scale and a bias."""
+"""Recognises attention in a program: a product, the softmax of a product before it, and between these two a scale, and a bias or a mask."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ...core.types.spec import Spec
 from .arithmetic import ElementDivide, ElementTimes, Plus
 from .attention import Attention
 from .attention_heads import AttentionHeads
+from .comparison import Select
 from .product import Times, TransposeTimes
 from .slicing import Slice, positions
 from .softmax import Softmax
@@ -29,12 +30,14 @@ class Scores(NamedTuple):
         scaling: what is done with it, as in :class:`~.attention.Attention`.
         others: slots of scale and bias, as far as there are any.
         biased: whether there is a bias.
+        mask: slots of the number that replaces scores and of the mask that says where, as far as there are any.
     """
 
     product: Instruction
     scaling: str = "none"
     others: tuple[int, ...] = ()
     biased: bool = False
+    mask: tuple[int, ...] = ()
 
 
 def attention_at(own: Instruction, expression: Expression) -> tuple[Attention, tuple[int, ...]] | None:
@@ -44,15 +47,16 @@ def attention_at(own: Instruction, expression: Expression) -> tuple[Attention, t
         return None
     if softmax.op.axis is None or static_axis_number(softmax.op.axis, 2, softmax.op.op_name) != 1:
         return None
-    scores = _biased(softmax.inputs[0], expression) or _scaled(softmax.inputs[0], expression)
+    scores = _masked(softmax.inputs[0], expression) or _biased(softmax.inputs[0], expression) or _scaled(softmax.inputs[0], expression)
     if scores is None or not _is_of_matrices(scores.product, slots):
         return None
     sizes = (slots[index].spec.dims[1] for index in (scores.product.inputs[0], value))
     if not all(0 <= size < thresholds.attention_apart for size in sizes):
         return None
     turned = type(scores.product.op) is Times
-    op = Attention(turned=turned, scaling=scores.scaling, biased=scores.biased)
-    return op, (*scores.product.inputs, value, *scores.others)
+    attributes = {"turned": turned, "scaling": scores.scaling, "biased": scores.biased}
+    op = AttentionHeads(**attributes, heads=1, masked=True) if scores.mask else Attention(**attributes)
+    return op, (*scores.product.inputs, value, *scores.others, *scores.mask)
 
 
 def heads_at(own: Instruction, expression: Expression) -> tuple[AttentionHeads, tuple[int, ...]] | None:
@@ -66,12 +70,13 @@ def heads_at(own: Instruction, expression: Expression) -> tuple[AttentionHeads, 
     if op.turned or any(other.attributes != op.attributes for other, _ in heads[1:]):
         return None
     matrices = [_divided([slots[number] for _, slots in heads], expression) for number in range(3)]
-    biases = {slots[-1] for _, slots in heads} if op.biased else set()
-    if None in matrices or len(biases) > 1:
+    lasts = {slots[-1] for _, slots in heads} if op.biased or op.masked else set()
+    if None in matrices or len(lasts) > 1:
         return None
     scales = () if op.scaling == "none" else tuple(slots[3] for _, slots in heads)
-    whole = AttentionHeads(turned=False, scaling=op.scaling, biased=op.biased, heads=len(heads))
-    return whole, (*(index for index in matrices if index is not None), *scales, *biases)
+    numbers = tuple(slots[-2] for _, slots in heads) if op.masked else ()
+    whole = AttentionHeads(turned=False, scaling=op.scaling, biased=op.biased, heads=len(heads), masked=op.masked)
+    return whole, (*(index for index in matrices if index is not None), *scales, *numbers, *lasts)
 
 
 def _divided(parts: Sequence[int], expression: Expression) -> int | None:
@@ -91,6 +96,18 @@ def _divided(parts: Sequence[int], expression: Expression) -> int | None:
         if static_axis_number(axis, 2, one.op.op_name) != 1 or positions(columns, *cut) != (number * size, (number + 1) * size, 1):
             return None
     return whole
+
+
+def _masked(slot: int, expression: Expression) -> Scores | None:
+    """Scores that a constant number replaces where a mask, which is no larger than they are, is 0."""
+    select, slots = expression.maker(slot), expression.slots
+    if select is None or type(select.op) is not Select:
+        return None
+    mask, own, number = select.inputs
+    scores = _scaled(own, expression)
+    if scores is None or not _is_bias(slots[mask].spec, slots[own].spec) or not _is_number(slots[number]):
+        return None
+    return scores._replace(mask=(number, mask))
 
 
 def _biased(slot: int, expression: Expression) -> Scores | None:

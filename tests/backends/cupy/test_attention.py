@@ -78,12 +78,15 @@ def attention(
     return Attention(turned=turned, scaling=scaling, biased=along is not None), inputs, rows
 
 
-def heads(bias: str, scaling: str, dtype: Any) -> tuple[Attention, list[Any], list[bool]]:
-    """An operator of three heads with 8 and 5 columns, operands, and which of these have rows."""
+def heads(bias: str, scaling: str, dtype: Any, masked: bool = False) -> tuple[Attention, list[Any], list[bool]]:
+    """An operator of three heads with 8 and 5 columns, operands, and which of these have rows; the bias is a mask if that is wanted."""
     one, inputs, rows = attention(2, 33, 70, 24, 15, bias, False, scaling, dtype)
     if scaling != "none":
         inputs[3:4], rows[3:4] = [np.array(scale, dtype) for scale in (0.7, 0.2, 1.5)], [False] * 3
-    return AttentionHeads(turned=False, scaling=scaling, biased=one.biased, heads=3), inputs, rows
+    if bias != "none" and masked:
+        inputs[-1] = (inputs[-1] > 0).astype(dtype)
+        inputs[-1:-1], rows[-1:-1] = [np.array(score, dtype) for score in (-5, 0.5, -np.inf)], [False] * 3
+    return AttentionHeads(turned=False, scaling=scaling, biased=one.biased and not masked, heads=3, masked=masked), inputs, rows
 
 
 def assert_alike(found: Sequence[Any], expected: Sequence[Any], dtype: Any = np.float32) -> None:
@@ -131,23 +134,39 @@ def test_heads_side_by_side_are_one_launch(bias: str, scaling: str, dtype: Any, 
     assert_alike(found[:1], [np.concatenate([head[0] for head in alone], axis=-1)], dtype)
 
 
-def test_slices_attention_and_splice_of_a_program_are_one_operator() -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("mask", ["keys", "matrix", "matrices"])
+def test_a_mask_replaces_scores(mask: str, dtype: Any, on_host: list[str]) -> None:
+    op, inputs, rows = heads(mask, "times", dtype, masked=True)
+    inputs[-1][..., 0] = 1  # each query sees a key
+    found = results(True, op, inputs, rows, [0, 1, 2])
+    assert len(on_host) == 3
+    assert_alike(found, results(False, op, inputs, rows, [0, 1, 2]), dtype)
+    products = inputs[0][..., :8] @ inputs[1][..., :8].swapaxes(1, 2) * inputs[3]
+    powers = np.exp(np.where(inputs[-1] != 0, products, -5))
+    assert_close(found[0][..., :5], powers / powers.sum(axis=-1, keepdims=True) @ inputs[2][..., :5], "", VALUES[dtype])
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["bias", "mask"])
+def test_slices_attention_and_splice_of_a_program_are_one_operator(masked: bool) -> None:
     q, k, v = (C.input_variable(shape, needs_gradient=True) for shape in ((9, 12), (20, 12), (20, 6)))
     mask = C.input_variable((9, 20))
 
     def head(number: int) -> Any:
         a, b, c = (C.slice(x, -1, number * n, (number + 1) * n) for x, n in ((q, 4), (k, 4), (v, 2)))
-        return C.times(C.softmax(C.times(a, C.transpose(b, (1, 0))) * 0.5 + mask, axis=-1), c)
+        scores = C.times(a, C.transpose(b, (1, 0))) * 0.5
+        return C.times(C.softmax(C.element_select(mask, scores, -9) if masked else scores + mask, axis=-1), c)
 
     random = np.random.default_rng(1)
-    data = {x: random.normal(size=(3, *x.shape)).astype(np.float32) for x in (q, k, v, mask)}
+    data = {x: random.normal(size=(3, *x.shape)).astype(np.float32) for x in (q, k, v)}
+    data[mask] = random.integers(0, 2, (3, 9, 20)).astype(np.float32)
     for order, is_fused in (((0, 1, 2), True), ((1, 0, 2), False)):
         found = []
         for passes in (None, []):
             C.debugging.set_passes(passes)
             loss = C.reduce_sum(C.sin(C.splice(*map(head, order), axis=-1)))
-            names = [one.op.op_name for one in program_for(loss, loss.outputs).instructions]
-            assert ("AttentionHeads" in names) == (is_fused and passes is None)
+            operators = [one.op for one in program_for(loss, loss.outputs).instructions]
+            assert any(isinstance(op, AttentionHeads) and op.heads == 3 for op in operators) == (is_fused and passes is None)
             gradients = loss.grad(data, wrt=[q, k, v])
             found.append([gradients[x] for x in (q, k, v)])
         C.debugging.set_passes(None)

@@ -55,11 +55,12 @@ FULL, SAME_FOR_ALL, STRIDED = (
 
 
 def of_attention(dtype: Any) -> Iterator[str]:
-    """Each kernel, for narrow and wide operands and each size of tiles, of matrices with a bias and of sequences."""
+    """Each kernel, for narrow and wide operands and each size of tiles, of matrices with a bias or a mask, and of sequences."""
     for depth, width in ((3, 2), (64, 64), (128, 100)):
         for own in (64, 32, 16) if dtype is not np.float64 else (32, 16):
             form = attention_text.Form(dtype, depth, width, own, "*scale", 3, biased=True, keeps_scores=True)
-            for one in (form, form._replace(biased=False, keeps_scores=False, in_sequences=True, scale="0.125", scales=0)):
+            in_sequences = attention_text.Form(dtype, depth, width, own, "0.125", in_sequences=True)
+            for one in (form, form._replace(biased=False, numbers=3, keeps_scores=False), in_sequences):
                 for name in attention_text.MATRICES:
                     yield attention_text.text(name, one, INDICES[dtype])
 
