@@ -28,7 +28,7 @@ class Context:
         prepare: for each operand what makes the arrays of :meth:`prepared`, None where they cannot be had; empty where none can.
     """
 
-    __slots__ = ("_kept", "_last_sum", "_pool", "_scratch", "backend", "layout", "layouts", "prepare", "state", "training", "xp")
+    __slots__ = ("_kept", "_last_sum", "_parts", "_pool", "_scratch", "backend", "layout", "layouts", "prepare", "state", "training", "xp")
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -41,6 +41,7 @@ class Context:
         self._pool = {} if pool is None else pool
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
+        self._parts: dict[str, Context] = {}
         self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most calls are with the same arrays
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
@@ -70,6 +71,19 @@ class Context:
         if array is None:
             array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
         return array
+
+    def part(self, name: str, layouts: Sequence[Layout | None]) -> Context:
+        """The context of a part of the instruction's work, which another operator's methods do: with a state and arrays of its own.
+
+        Args:
+            name: tells the parts apart.
+            layouts: layout of each operand of that operator; its result has the instruction's.
+        """
+        part = self._parts.get(name)
+        if part is None:
+            part = self._parts[name] = Context(self.backend, self.training, self._pool)
+        part.layouts, part.layout = layouts, self.layout
+        return part
 
     def seldom_changes(self, operand: int) -> bool:
         """Whether arrays can be :meth:`prepared` of an operand."""

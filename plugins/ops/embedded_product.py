@@ -41,8 +41,8 @@ class EmbeddedTimes(Op):
         xp = ctx.xp
         if not x.is_one_hot:
             vectors, ctx.state = self._vectors(ctx, x, table), len(out)
-            self.look_up[0](ctx, vectors, x, table)
-            self.multiply[0](ctx, out, vectors, w)
+            self.look_up[0](_looking_up(ctx), vectors, x, table)
+            self.multiply[0](_multiplying(ctx), out, vectors, w)
             return
         present, place = xp.unique(x.indices, return_inverse=True)
         ctx.state = len(present)
@@ -57,14 +57,14 @@ class EmbeddedTimes(Op):
         if dx is not None or not x.is_one_hot:
             vectors = self._vectors(ctx, x, table)
             if x.is_one_hot:
-                self.look_up[0](ctx, vectors, x, table)
+                self.look_up[0](_looking_up(ctx), vectors, x, table)
             dvectors = ctx.scratch("gradients of vectors", vectors.shape, vectors.dtype)
-            self.multiply[1](ctx, grad, (dvectors, dw), out, vectors, w)
-            self.look_up[1](ctx, dvectors, (dx, dtable), vectors, x, table)
+            self.multiply[1](_multiplying(ctx), grad, (dvectors, dw), out, vectors, w)
+            self.look_up[1](_looking_up(ctx), dvectors, (dx, dtable), vectors, x, table)
             return
         products = ctx.xp.broadcast_to(w[0], (len(table), w.shape[1]))  # of all rows of the table; their shape alone matters
         sums = RowSparse(products.shape, w.dtype)
-        self.look_up[1](ctx, grad, (None, sums), out, x, products)
+        self.look_up[1](_looking_up(ctx), grad, (None, sums), out, x, products)
         if dw is not None:
             multiply(ctx, table[sums.rows].T, sums.values, dw)
         if isinstance(dtable, RowSparse):
@@ -76,3 +76,13 @@ class EmbeddedTimes(Op):
     def _vectors(self, ctx: Context, x: SparseRows, table: Any) -> Any:
         shape = (x.shape[0], table.shape[1])
         return ctx.keep("vectors", shape, table.dtype) if ctx.training else ctx.scratch("vectors", shape, table.dtype)
+
+
+def _looking_up(ctx: Context) -> Context:
+    """The context of the first product."""
+    return ctx.part("looking up", ctx.layouts[:2])
+
+
+def _multiplying(ctx: Context) -> Context:
+    """The context of the second product, whose left operand lies as the words do."""
+    return ctx.part("multiplying", (ctx.layouts[0], ctx.layouts[2]))

@@ -75,6 +75,25 @@ SHAPES: list[tuple[Any, ...]] = [
 ]
 
 
+@pytest.mark.parametrize("per_word", [1, 2], ids=["one-hot", "bags"])
+def test_an_embedding_and_the_product_after_it_have_gradients_step_by_step(per_word: int, device: DeviceDescriptor) -> None:
+    random = np.random.default_rng(1)
+    x = C.sequence.input_variable(9, is_sparse=True)
+    table, matrix = (C.parameter(shape, init=C.glorot_uniform(seed=3), device=device) for shape in ((9, 4), (4, 3)))
+    loss = C.sequence.reduce_sum(C.reduce_sum(C.sin(C.times(C.times(x, table), matrix)), 0))
+    for lengths in ((3, 2), (3, 2), (4, 1), (2, 2)):
+        data = []
+        for length in lengths:
+            words = random.permuted(np.tile(np.arange(9), (length, 1)), axis=1)[:, :per_word]
+            weights, ends = random.random(words.size, np.float32), per_word * np.arange(length + 1)
+            data.append(csr_matrix((weights, words.ravel(), ends), (length, 9)))
+        found = loss.grad({x: data}, wrt=[table, matrix], device=device)
+        dense = np.concatenate([part.toarray() for part in data])
+        slope = np.cos(dense @ table.value @ matrix.value)
+        assert_close(found[table], dense.T @ (slope @ matrix.value.T))
+        assert_close(found[matrix], (dense @ table.value).T @ slope)
+
+
 @pytest.mark.parametrize("kinds", ["batch batch", "batch fixed", "fixed batch", "fixed fixed"])
 @pytest.mark.parametrize("which", ["left", "right", "left right"])
 @pytest.mark.parametrize("rows", [1, 3])
