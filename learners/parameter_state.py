@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.common.dtypes import is_half
-from ..core.types.sparse import RowSparse
+from ..core.types.sparse import RowSparse, RowsPlace
 from .options import Preparation
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Part:
         states: the smoothed gradients.
         work: temporary arrays of the gradient's shape.
         rows: indices of the rows; None for the whole parameter.
+        place: where gradient and indices are for every minibatch, with room for more, if they stay there; for a kernel.
         is_copy: whether *w* and *states* are copies of the *rows*, to be written back; otherwise those rows are updated in place.
         bound: a kernel's cache of what it has bound to these arrays, for the next update of the same arrays.
         coefficients, preparation: the learner's values for a kernel.
@@ -35,10 +36,21 @@ class Part:
     coefficients: Sequence[float]
     preparation: Preparation
 
-    __slots__ = ("bound", "coefficients", "g", "is_copy", "preparation", "rows", "states", "w", "work", "xp")
+    __slots__ = ("bound", "coefficients", "g", "is_copy", "place", "preparation", "rows", "states", "w", "work", "xp")
 
-    def __init__(self, xp: Any, w: Any, g: Any, states: Sequence[Any], work: Sequence[Any], is_copy: bool, rows: Any = None) -> None:
+    def __init__(
+        self,
+        xp: Any,
+        w: Any,
+        g: Any,
+        states: Sequence[Any],
+        work: Sequence[Any],
+        is_copy: bool,
+        rows: Any = None,
+        place: RowsPlace | None = None,
+    ) -> None:
         self.xp, self.w, self.g, self.states, self.work, self.is_copy, self.rows = xp, w, g, states, work, is_copy, rows
+        self.place = place
         self.bound: Any = None
 
 
@@ -170,7 +182,8 @@ class ParameterState:
         g = gradient.values.astype(self.dtype, copy=False)
         work = [xp.empty_like(g) for _ in range(self._row_work)]
         if self._takes_rows:
-            return Part(xp, values, g, self.states, work, is_copy=False, rows=rows)
+            place = gradient.place if g.dtype == gradient.dtype else None
+            return Part(xp, values, g, self.states, work, is_copy=False, rows=rows, place=place)
         return Part(xp, values.take(rows, axis=0), g, [state.take(rows, axis=0) for state in self.states], work, is_copy=True, rows=rows)
 
     def _densified(self, gradient: RowSparse) -> Any:

@@ -194,9 +194,17 @@ class CupyBackend:
     def on_device(self, *data: Any) -> Any:
         return tuple([self.asarray(part, part.dtype) for part in data])
 
-    def index(self, layout: Layout, name: str) -> Any:
+    def refuse_to_record(self, what: str) -> None:
+        """Raise an error while work is recorded that may be repeated with other data.
+
+        Raises:
+            RuntimeError: work is being recorded.
+        """
         if self._staging.is_recording:
-            raise RuntimeError(f"the index array '{name}' cannot be part of recorded work, which may be repeated with another")
+            raise RuntimeError(f"{what} cannot be part of recorded work, which may be repeated with other data")
+
+    def index(self, layout: Layout, name: str) -> Any:
+        self.refuse_to_record(f"the index array '{name}'")
         mirrors = layout.__dict__.setdefault("mirrors", {})  # dropped when the layout is resized
         key = name, self.device_id
         if key not in mirrors:

@@ -13,6 +13,7 @@ OPERATORS = {
     "delay:FutureValue": "delay:DelayKernel",
     "delay:PastValue": "delay:DelayKernel",
     "dropout:Dropout": "dropout:DropoutKernel",
+    "embedded_product:EmbeddedTimes": "sparse_products:EmbeddedTimesKernel",
     "extremum:ArgMax": "reduction:ReductionKernel",
     "extremum:ReduceMax": "reduction:ReductionKernel",
     "extremum:ReduceMin": "reduction:ReductionKernel",
@@ -43,11 +44,10 @@ OPERATORS = {
 
 ENGINES = {
     "Chain": "chains:ChainKernel",
-    "Csr": "csr:Csr",
     "Products": "products:Products",
     "Recurrence": "recurrence:fuse",
 }
-"""Kernels shared by several operators: for chains of element-wise ones, products of CSR rows and of dense matrices, and recurrences."""
+"""Kernels shared by several operators: for chains of element-wise ones, products of dense matrices, and recurrences."""
 
 
 @hookimpl

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.common.sums import BLOCK, LANES, ROWS
+from ...core.types.sparse import RowsPlace
 from .compiler import BLOCKS, THREADS, compile
 from .prelude import prelude
 
@@ -28,6 +29,7 @@ class Part(Protocol):
     w: Any
     g: Any
     rows: Any
+    place: RowsPlace | None
     states: Sequence[Any]
     work: Sequence[Any]
     coefficients: Sequence[float]
@@ -119,7 +121,7 @@ RMSPROP = Rule(
     "rate != 0",  # an overflowed step size makes the mean infinite: parameters stay unchanged
 )
 
-FIXED = ("w", "g", "rows", "row_bytes", "multipliers", "sums", "width", "elements", "first_chunk")
+FIXED = ("w", "g", "rows", "row_bytes", "row_count", "multipliers", "sums", "width", "elements", "first_chunk")
 """Fields of a part in the table, followed by the addresses of its states."""
 
 
@@ -145,9 +147,10 @@ class LearnerKernel:
         """Update parameters and states in place; gradients are not modified."""
         for dtype in dict.fromkeys(part.w.dtype for part in parts):
             same = [part for part in parts if part.w.dtype == dtype]
-            whole = [part for part in same if part.rows is None or not self.takes_rows]
-            self._update(self._rule, whole)
-            if self._rule_of_rows is not None:
+            if self._rule_of_rows is None or self._rule_of_rows is self._rule:
+                self._update(self._rule, same)
+            else:
+                self._update(self._rule, [part for part in same if part.rows is None])
                 self._update(self._rule_of_rows, [part for part in same if part.rows is not None])
 
     def _update(self, rule: Rule, parts: Sequence[Part]) -> None:
@@ -156,7 +159,7 @@ class LearnerKernel:
             return
         key = tuple(array.data.ptr for part in parts for array in _arrays(part, self.takes_rows))
         averaged = rule.leaves_multiplier and bool(parts[0].coefficients[-1])
-        key = (rule, averaged, parts[0].w.dtype, *(part.g.shape for part in parts), *key)
+        key = (rule, averaged, parts[0].w.dtype, *(_gradient(part).shape for part in parts), *key)
         bound = self._known.get(key)
         if bound is None:
             if len(self._known) == MOST_KNOWN:
@@ -181,7 +184,7 @@ class Bound:
 
     def __init__(self, rule: Rule, parts: Sequence[Part], takes_rows: bool, averaged: bool) -> None:
         xp, self._averaged = parts[0].xp, averaged
-        sizes = [size_of(part.g.shape) for part in parts]
+        sizes = [size_of(_gradient(part).shape) for part in parts]
         counts = [-(-size // CHUNK) for size in sizes]
         firsts = np.cumsum([0, *counts])
         self._sums = xp.empty((int(firsts[-1]), 2), np.float64) if averaged else None
@@ -198,15 +201,16 @@ class Bound:
         self._calls: list[Callable[[], None]] = [compile(made, name).bound(blocks[name], THREADS, *arguments) for name in names]
 
     def _line(self, part: Part, size: int, first: int, takes_rows: bool) -> list[int]:
-        rows = part.rows if takes_rows else None
+        rows = _rows(part) if takes_rows else None
         fixed: dict[str, int] = {
             "w": part.w.data.ptr,
-            "g": part.g.data.ptr,
+            "g": _gradient(part).data.ptr,
             "rows": 0 if rows is None else rows.data.ptr,
             "row_bytes": 0 if rows is None else rows.itemsize,
+            "row_count": 0 if rows is None or part.place is None else part.place.columns.length.data.ptr,
             "multipliers": part.work[0].data.ptr if self._averaged else 0,
             "sums": self._sums.data.ptr if self._sums is not None else 0,
-            "width": size // len(rows) if rows is not None else 1,
+            "width": size_of(part.w.shape[1:]) if rows is not None else 1,
             "elements": size,
             "first_chunk": int(first),
         }
@@ -225,7 +229,19 @@ class Bound:
 
 def _arrays(part: Part, takes_rows: bool) -> list[Any]:
     """Return the arrays of a part whose addresses are in the table."""
-    return [part.w, part.g, *part.states, *part.work, *([part.rows] if takes_rows and part.rows is not None else [])]
+    rows = [_rows(part)] if takes_rows and part.rows is not None else []
+    counts = [part.place.columns.length] if rows and part.place is not None else []
+    return [part.w, _gradient(part), *part.states, *part.work, *rows, *counts]
+
+
+def _gradient(part: Part) -> Any:
+    """Return the gradient, with room for more rows where it stays at its place."""
+    return part.g if part.place is None else part.place.room
+
+
+def _rows(part: Part) -> Any:
+    """Return the indices of rows, likewise; None for the whole parameter."""
+    return part.rows if part.place is None else part.place.columns.numbers
 
 
 def text(rule: Rule, dtype: Any, averaged: bool) -> str:
@@ -266,6 +282,13 @@ __device__ __forceinline__ long long row_at(const long long *part, long long at)
     return part[ROW_BYTES] == 4 ? ((const int *)part[ROWS])[at] : ((const long long *)part[ROWS])[at];
 }}
 
+/* Where rows stay at a place with room for more, how many there are is read from memory. */
+__device__ __forceinline__ long long elements_of(const long long *part) {{
+    if (!part[ROW_COUNT])
+        return part[ELEMENTS];
+    return part[WIDTH] * (part[ROW_BYTES] == 4 ? *(const int *)part[ROW_COUNT] : *(const long long *)part[ROW_COUNT]);
+}}
+
 __device__ __forceinline__ real prepared(real g, real w, real scale, real threshold, real weight) {{
     real x = g * scale;
     if (x > threshold)
@@ -288,7 +311,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, {BLOCKS})
     const double *number = all_numbers + chunks[blockIdx.x] * NUMBERS;
     {given}
     const long long first = (chunk - part[FIRST_CHUNK]) * CHUNK, end = first + CHUNK;
-    const long long after = end < part[ELEMENTS] ? end : part[ELEMENTS];
+    const long long elements = elements_of(part), after = end < elements ? end : elements;
     for (long long at = first + threadIdx.x; at < after; at += {THREADS}) {{
         const long long place = part[ROWS] ? row_at(part, at / part[WIDTH]) * part[WIDTH] + at % part[WIDTH] : at;
         {lines}

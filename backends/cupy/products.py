@@ -1,6 +1,6 @@
 """Products of dense matrices by cuBLASLt, with bias and ReLU epilogues, and the gradient of the bias in the backward pass.
 
-Products that cuBLASLt does not support, and those of sparse operands, fall back to the operator.
+Products of sparse rows with a matrix have kernels (:mod:`.sparse_products`); those that neither supports fall back to the operator.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.sparse import RowSparse, SparseRows
 from ..fused.followers import Follower, followers, has_rectifier
-from . import epilogues
+from . import epilogues, sparse_products
 from .calls import Call, Work, again
 from .cublaslt import Bias, Cublaslt, Follows, Sums, cublaslt_of
+from .sparse_products import is_of_rows
 
 DEEP = 8192
 """Terms that cuBLASLt may sum up at once; those of deeper products are added in pieces.
@@ -28,9 +29,9 @@ In float32, one after another, the error of 8,192 random terms is 2e-6 of their 
 
 
 class TimesKernel:
-    """``times`` and ``times_transpose`` of dense operands."""
+    """``times`` and ``times_transpose`` of dense operands, and of sparse rows with a matrix."""
 
-    recordable = True
+    recordable = recordable_sparse = True
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
@@ -39,12 +40,12 @@ class TimesKernel:
 
     @staticmethod
     def declines(op: Any, ctx: Context, out: Any, left: Any, right: Any) -> bool:
-        """Whether to fall back to the operator: for sparse operands, and for memory layouts that cuBLASLt does not support."""
-        return _forward(op, ctx, out, left, right, None) is None
+        """Whether to fall back to the operator: for other sparse operands, and for memory layouts that cuBLASLt does not support."""
+        return not is_of_rows(op, ctx, left, right) and _forward(op, ctx, out, left, right, None) is None
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
-        """Return a function that multiplies these arrays; None if cuBLASLt does not support them."""
+        """Return a function that multiplies these arrays; None if cuBLASLt does not support them, and for sparse ones, which move."""
         calls = _forward(op, ctx, out, left, right, epilogue)
         return None if calls is None else Work(calls)
 
@@ -52,7 +53,11 @@ class TimesKernel:
     def forward(op: Any, ctx: Context, out: Any, left: Any, right: Any, epilogue: Epilogue | None = None) -> None:
         calls = _forward(op, ctx, out, left, right, epilogue)
         if calls is None:
-            op.forward(ctx, out, left, right)
+            if is_of_rows(op, ctx, left, right):
+                sparse_products.multiply(op, ctx, out, left, right)
+            else:
+                _refuse_to_record(ctx, left, right)
+                op.forward(ctx, out, left, right)
             calls = [] if epilogue is None else epilogue.calls(ctx, out)
         for call in calls:
             call()
@@ -174,12 +179,23 @@ def _backward(
         grad = before
     if dright is not None:
         weights = weights or _gradient_of_right(op, ctx, grad, dright, left, right)
-        calls.extend(weights or [partial(op.backward, ctx, grad, (None, dright), out, left, right)])
+        if weights is None and is_of_rows(op, ctx, left, right) and left.has_columns:
+            weights = [sparse_products.gradient_of_right(op, ctx, grad, dright, left, right)]
+        calls.extend(weights or _by_operator(op, ctx, grad, (None, dright), out, left, right))
     if dleft is not None:
-        calls.extend(
-            _gradient_of_left(op, ctx, grad, dleft, left, right) or [partial(op.backward, ctx, grad, (dleft, None), out, left, right)]
-        )
+        calls.extend(_gradient_of_left(op, ctx, grad, dleft, left, right) or _by_operator(op, ctx, grad, (dleft, None), out, left, right))
     return calls
+
+
+def _by_operator(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, left: Any, right: Any) -> list[Call]:
+    return [partial(_refuse_to_record, ctx, left, right), partial(op.backward, ctx, grad, grads, out, left, right)]
+
+
+def _refuse_to_record(ctx: Context, *operands: Any) -> None:
+    """Refuse what the operator does with sparse operands while work is recorded: their data decide what it is."""
+    backend: Any = ctx.backend
+    if any(isinstance(operand, SparseRows) for operand in operands):
+        backend.refuse_to_record("a product of sparse operands")
 
 
 def _gradient_of_right(

@@ -20,7 +20,8 @@ class Kernel(Protocol):
     One with ``in_place = True`` may get a result that lies in an operand's memory, if the operator may.  One with
     ``recordable = True`` gives a device the same work whenever it is called with the same arrays, and takes index arrays from ``ctx.index``
     and ``ctx.index_from`` alone, in ``forward`` and ``backward``.  ``recordable_sparse = True`` says besides that the work is the same for
-    sparse operands of as many rows whose arrays begin at the same places, whatever they hold and however many entries there are.
+    sparse operands of as many rows whose arrays begin at the same places, whatever they hold and however many entries there are; gradients
+    that are sparse by rows are written at a place that stays (:class:`~cntk.core.types.sparse.RowsPlace`).
 
     >>> from cntk.extend import Elementwise, Kernel, hookimpl, register_plugin, unregister_plugin
     >>> class Cube(Elementwise):

@@ -123,7 +123,7 @@ class Binding:
         load = self.backend.load
         for array, given in zip(self._inputs, data, strict=True):
             if type(array) is PlacedRows:
-                array.load(self.backend, (given.data, given.indices, given.indptr))
+                array.load((given.data, given.indices, given.indptr))
             elif type(array) is SparseRows:
                 parts = given.data, given.indices, given.indptr
                 values, columns, starts = self.backend.on_device(*parts)
@@ -205,8 +205,9 @@ class Binding:
             return None
         if slot.kind == ZERO:
             return self._zeros(shape, dtype)
-        kind = SparseRows if self._buffers is None or slot.kind != INPUT else PlacedRows
-        return kind(shape, dtype, self.backend.xp)
+        if self._buffers is None or slot.kind != INPUT:
+            return SparseRows(shape, dtype, self.backend.xp)
+        return PlacedRows(shape, dtype, self.backend.xp, self._workspace.room(index))
 
     def _zeros(self, shape: Shape, dtype: DType) -> Any:
         with self.backend.guard():

@@ -5,7 +5,7 @@ element-wise operators, operators whose class says ``Traits(recordable=True)``, 
 that are :class:`~cntk.core.extension.kernel.Repeatable`, and recurrences whose kernel is.  All other calls are made one by one between the
 recordings, and so is one that the backend refuses to record.  The contents of index arrays that calls ask their contexts for may differ
 (:mod:`~cntk.core.run.index_buffers`), as may those of sparse inputs that kernels with ``recordable_sparse = True`` read
-(:mod:`~cntk.core.run.placed_rows`).
+(:mod:`~cntk.core.run.placed_rows`), and which rows a gradient has that they write.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ..common.switches import recorders
 from ..extension.kernel import Repeatable
 from ..program.chains import FusedCall
-from ..types.sparse import Parts, RowSparse, SparseRows
-from .placed_rows import PlacedRows
+from ..types.sparse import RowSparse, RowsPlace, SparseRows
+from .placed_rows import PlacedRows, Places
 
 if TYPE_CHECKING:
     from ..extension.backend import Asynchronous
@@ -57,7 +57,8 @@ class Recording:
         bound = [(one, _node_of(call)) for call in calls if (one := _repeatable(call)) is not None]
         self._bound = [one for one, _ in bound]
         self._sparse = [rows for call in calls if isinstance(call, tuple) for rows in _sparse_in(call[1]) if isinstance(rows, PlacedRows)]
-        self._places: list[Parts | None] = []
+        self._places: list[Places | None] = []
+        self._gradients: dict[RowSparse, RowsPlace] = {}
         self._prepare: list[Step] = [(one.prepare, (), node, None, ()) for one, node in bound]
 
     def steps(self) -> Iterator[Step]:
@@ -83,6 +84,9 @@ class Recording:
         if self._replay is None and self._made >= WARM_UPS:
             self._record()
         self._is_ready = self._replay is not None and (not self._has_indices or self._buffers.fill())
+        if self._is_ready:
+            for gradient, place in self._gradients.items():  # others may have set it to sums over workers
+                gradient.set_place(place)
 
     def _has_moved(self) -> bool:
         """Whether sparse inputs lie elsewhere than when the calls were recorded."""
@@ -98,6 +102,9 @@ class Recording:
             self._has_indices = has_indices()
         if self._replay is None:
             self._split()
+            return
+        gradients = (rows for call in self._calls if isinstance(call, tuple) for rows in _sparse_in(call[1]) if isinstance(rows, RowSparse))
+        self._gradients = {rows: rows.place for rows in gradients if rows.place is not None}
 
     def _work(self) -> None:
         for number, call in enumerate(self._calls):
@@ -164,7 +171,7 @@ def _is_recordable(step: Any, repeatable: Repeatables) -> bool:
         return False
     call, arguments, *_ = step
     takes_sparse = repeatable.get(call)
-    return takes_sparse is not None and all(takes_sparse and isinstance(rows, PlacedRows) for rows in _sparse_in(arguments))
+    return takes_sparse is not None and all(takes_sparse and isinstance(rows, (PlacedRows, RowSparse)) for rows in _sparse_in(arguments))
 
 
 def _is_worthwhile(calls: Sequence[Any]) -> bool:

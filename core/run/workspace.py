@@ -19,6 +19,7 @@ from ..values.fast_feed import FastFeeds
 from ..values.feed import Feed
 from . import memory, profiling
 from .binding import Binding
+from .placed_rows import Room
 from .sizes import Sizes
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Workspace:
         self.pool: dict[str, Any] = {}
         self._version, self._threads = first_calls.version, max_threads()
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
+        self._rooms: dict[int, Room] = {}
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
         self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
 
@@ -139,6 +141,10 @@ class Workspace:
         _keep(placements, (nbytes, lives), found)
         return found
 
+    def room(self, slot: int) -> Room:
+        """The memory of a sparse input, for data of all sizes."""
+        return self._rooms.setdefault(slot, Room(self.program.backend))
+
     def _reserve(self, stage: int, nbytes: int) -> Any:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
         if nbytes > self._arenas[stage].nbytes:
@@ -152,6 +158,7 @@ class Workspace:
         self._forget(0)
         self._version, self._threads = first_calls.version, max_threads()
         self.pool.clear()
+        self._rooms.clear()
         self._arenas = [self.program.backend.allocate(0) for _ in self._arenas]
 
     def _forget(self, stage: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..common.shape import Shape, size_of
+from .columns import Columns
 from .csr import csr_matrix_of, has_one_each, starts_of
 
 Parts = tuple[Any, Any, Any]
@@ -61,6 +62,16 @@ class SparseRows:
     def indptr(self) -> Any:
         """Start of each matrix row, and the end of the last one."""
         return (self._parts or self.parts)[2]
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are :attr:`columns`, at places that stay; otherwise they have to be found."""
+        return False
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that hold values, if there are any to be had."""
+        raise ValueError("the columns of these sparse rows are not known")
 
     @property
     def nbytes(self) -> int:
@@ -168,25 +179,40 @@ class RowSparse:
     """A gradient that is zero outside some rows of a parameter, as products with sparse operands give it.
 
     Attributes:
-        rows: numbers of the rows that are present, ascending and distinct.
-        values: their gradients, ``(len(rows), *shape[1:])``.
         shape: shape of the whole gradient.
+        place: where recorded work writes the gradient of each minibatch; None where it is somewhere else each time.
     """
 
-    __slots__ = ("dtype", "rows", "shape", "values")
+    __slots__ = ("_rows", "_values", "dtype", "place", "shape")
 
     def __init__(self, shape: Shape, dtype: Any) -> None:
         self.shape, self.dtype = shape, dtype
-        self.rows: Any = None
-        self.values: Any = None
+        self.place: RowsPlace | None = None
+        self._rows: Any = None
+        self._values: Any = None
+
+    @property
+    def rows(self) -> Any:
+        """Numbers of the rows that are present, ascending and distinct."""
+        return self._rows if self.place is None else self.place.rows
+
+    @property
+    def values(self) -> Any:
+        """Their gradients, ``(len(rows), *shape[1:])``."""
+        return self._values if self.place is None else self.place.values
 
     def set(self, rows: Any, values: Any) -> None:
         """Store the gradient of the current minibatch."""
-        self.rows, self.values = rows, values
+        self._rows, self._values, self.place = rows, values, None
+
+    def set_place(self, place: RowsPlace) -> None:
+        """The gradient of the current minibatch is at a place that stays."""
+        self._rows = self._values = None
+        self.place = place
 
     def fill(self, zero: int) -> None:
         """Begin a sum, as an array is filled with zero: no row is present."""
-        self.rows = self.values = None
+        self._rows = self._values = self.place = None
 
     def add(self, xp: Any, term: RowSparse) -> None:
         """Add another gradient of the same shape: a row is present where it is in either."""
@@ -218,6 +244,35 @@ class RowSparse:
     def __repr__(self) -> str:
         present = "empty" if self.rows is None else f"{len(self.rows)} of {self.shape[0]} rows"
         return f"RowSparse({self.shape}, {present})"
+
+
+class RowsPlace:
+    """Where the gradients of a parameter's rows lie that occur in a sparse operand, for one minibatch after another.
+
+    Attributes:
+        operand: the operand, which knows its columns.
+        room: memory for the gradients, of as many rows as the operand has room for columns.
+    """
+
+    __slots__ = ("operand", "room")
+
+    def __init__(self, operand: SparseRows, room: Any) -> None:
+        self.operand, self.room = operand, room
+
+    @property
+    def columns(self) -> Columns:
+        """The operand's columns, whose numbers are those of the rows."""
+        return self.operand.columns
+
+    @property
+    def rows(self) -> Any:
+        """Numbers of the rows of the minibatch at hand."""
+        return self.columns.numbers[: self.columns.present]
+
+    @property
+    def values(self) -> Any:
+        """Their gradients."""
+        return self.room[: self.columns.present]
 
 
 def _is_of_ones(data: Any) -> bool:

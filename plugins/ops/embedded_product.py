@@ -40,9 +40,7 @@ class EmbeddedTimes(Op):
     def forward(self, ctx: Context, out: Any, x: SparseRows, table: Any, w: Any) -> None:
         xp = ctx.xp
         if not x.is_one_hot:
-            vectors, ctx.state = self._vectors(ctx, x, table), len(out)
-            self.look_up[0](_looking_up(ctx), vectors, x, table)
-            self.multiply[0](_multiplying(ctx), out, vectors, w)
+            self.multiply_all(ctx, out, x, table, w)
             return
         present, place = xp.unique(x.indices, return_inverse=True)
         ctx.state = len(present)
@@ -55,12 +53,9 @@ class EmbeddedTimes(Op):
     def backward(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: SparseRows, table: Any, w: Any) -> None:
         dx, dtable, dw = grads
         if dx is not None or not x.is_one_hot:
-            vectors = self._vectors(ctx, x, table)
             if x.is_one_hot:
-                self.look_up[0](_looking_up(ctx), vectors, x, table)
-            dvectors = ctx.scratch("gradients of vectors", vectors.shape, vectors.dtype)
-            self.multiply[1](_multiplying(ctx), grad, (dvectors, dw), out, vectors, w)
-            self.look_up[1](_looking_up(ctx), dvectors, (dx, dtable), vectors, x, table)
+                self.look_up[0](_looking_up(ctx), self._vectors(ctx, x, table), x, table)
+            self.multiply_all_back(ctx, grad, grads, out, x, table, w)
             return
         products = ctx.xp.broadcast_to(w[0], (len(table), w.shape[1]))  # of all rows of the table; their shape alone matters
         sums = RowSparse(products.shape, w.dtype)
@@ -72,6 +67,20 @@ class EmbeddedTimes(Op):
         elif dtable is not None:
             dtable.fill(0)
             dtable[sums.rows] = ctx.xp.matmul(sums.values, w.T)
+
+    def multiply_all(self, ctx: Context, out: Any, x: SparseRows, table: Any, w: Any) -> None:
+        """The same by one product after the other, in which words are multiplied as often as they occur."""
+        vectors, ctx.state = self._vectors(ctx, x, table), len(out)
+        self.look_up[0](_looking_up(ctx), vectors, x, table)
+        self.multiply[0](_multiplying(ctx), out, vectors, w)
+
+    def multiply_all_back(self, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: SparseRows, table: Any, w: Any) -> None:
+        """The gradients of :meth:`multiply_all`."""
+        dx, dtable, dw = grads
+        vectors = self._vectors(ctx, x, table)
+        dvectors = ctx.scratch("gradients of vectors", vectors.shape, vectors.dtype)
+        self.multiply[1](_multiplying(ctx), grad, (dvectors, dw), out, vectors, w)
+        self.look_up[1](_looking_up(ctx), dvectors, (dx, dtable), vectors, x, table)
 
     def _vectors(self, ctx: Context, x: SparseRows, table: Any) -> Any:
         shape = (x.shape[0], table.shape[1])

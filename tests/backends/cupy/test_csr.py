@@ -10,8 +10,9 @@ import scipy.sparse
 from standin.host_backend import HostBackend, array
 
 import cntk as C
-from cntk.backends.cupy.csr import PIECE, Csr
+from cntk.backends.cupy.csr import PIECE, column_sums, product
 from cntk.core.common.dtypes import computing_type
+from cntk.core.types.columns import Columns, columns_of
 
 pytestmark = pytest.mark.usefixtures("on_host")
 
@@ -26,6 +27,12 @@ def matrix(rows: int, columns: int, density: float, dtype: Any) -> Any:
 
 def parts(csr: Any, dtype: Any, places: Any) -> Any:
     return array(csr.data, dtype), array(csr.indices, places), array(csr.indptr, places)
+
+
+def columns_with_room(rows: Any) -> Columns:
+    """The columns in arrays with room for more, in which nothing is to be read."""
+    *found, count = columns_of(*(np.asarray(part) for part in rows))
+    return Columns(*(array(np.concatenate([part, np.full(9, 99, part.dtype)]), part.dtype) for part in found), count)
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCES), ids=lambda dtype: dtype.__name__)
@@ -43,19 +50,25 @@ def test_products(places: Any, dtype: Any) -> None:
         csr = matrix(rows, columns, density, dtype)
         right, below = random.normal(size=(columns, width)).astype(dtype), random.normal(size=(rows, width)).astype(dtype)
         out = HostBackend().empty((rows, width), dtype)
-        Csr.product(parts(csr, dtype, places), array(right), out)
+        product(parts(csr, dtype, places), array(right), out)()
         wide = csr.astype(np.float64)
         np.testing.assert_allclose(out, wide @ right.astype(np.float64), rtol=TOLERANCES[dtype], atol=2 * TOLERANCES[dtype])
-        present, found = Csr.transposed_product(parts(csr, dtype, places), columns, array(below))
-        whole = np.zeros((columns, width))
-        whole[present] = found
-        np.testing.assert_array_equal(present, np.unique(csr.indices))
-        np.testing.assert_allclose(whole, wide.T @ below.astype(np.float64), rtol=TOLERANCES[dtype], atol=2 * TOLERANCES[dtype])
+        whole = wide.T @ below.astype(np.float64)
+        found = columns_with_room(parts(csr, dtype, places))
+        present, sums = np.unique(csr.indices), array(np.full((len(found.numbers), width), 7), dtype)
+        column_sums(found, array(below), sums, by_number=False)()
+        assert found.present == len(present)
+        np.testing.assert_array_equal(found.numbers[: found.present], present)
+        np.testing.assert_allclose(sums[: found.present], whole[present], rtol=TOLERANCES[dtype], atol=2 * TOLERANCES[dtype])
+        assert (sums[found.present :] == 7).all()
+        everywhere = array(np.zeros((columns, width)), dtype)
+        column_sums(found, array(below), everywhere, by_number=True)()
+        np.testing.assert_array_equal(everywhere[present], sums[: found.present])
 
 
 def test_long_rows_are_added_up_in_pieces() -> None:
     entries = 100 * PIECE + 3
     data, indices, starts = np.full(entries, 0.1, np.float32), np.zeros(entries, np.int32), np.array([0, 1, entries], np.int32)
     out = HostBackend().empty((2, 1), np.float32)
-    Csr.product((array(data), array(indices), array(starts)), array([[1.0]], np.float32), out)
+    product((array(data), array(indices), array(starts)), array([[1.0]], np.float32), out)()
     np.testing.assert_allclose(out[:, 0], [0.1, np.float64(np.float32(0.1)) * (entries - 1)], rtol=1e-5)

@@ -275,6 +275,58 @@ def test_sparse_targets_of_any_number_of_entries_are_those_of_repeated_steps(dev
         np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
 
 
+def sgd(parameters: Any) -> Any:
+    return C.sgd(parameters, 0.05)
+
+
+def clipped(parameters: Any) -> Any:
+    return C.sgd(parameters, 0.05, gradient_clipping_threshold_per_sample=0.1, gradient_clipping_with_truncation=False)
+
+
+def bag(x: Any) -> Any:
+    return Sequential([Dense(4, activation=C.relu), Dense(3)])(x)
+
+
+def shared(x: Any) -> Any:
+    """A matrix whose gradient is a sum of two."""
+    matrix = C.parameter((20, 3), init=C.glorot_uniform())
+    return C.times(x, matrix) + C.sin(C.times(x * 1, matrix)) + C.times(x, matrix)
+
+
+def embedded(x: Any) -> Any:
+    return Sequential([Dense(4, bias=False), Dense(3)])(x)
+
+
+@pytest.mark.parametrize("learner", [sgd, momentum, adam, clipped])
+@pytest.mark.parametrize("model", [bag, shared, embedded])
+def test_sparse_rows_of_any_number_of_entries_are_those_of_repeated_steps(
+    model: Callable[[Any], Any], learner: Callable[..., Any], device: DeviceDescriptor, graphs: list[Any]
+) -> None:
+    def trained_on_sparse() -> tuple[list[float], list[Any]]:
+        C.cntk_py.set_fixed_random_seed(5)
+        x, y = C.input_variable(20, is_sparse=True), C.input_variable(3)
+        z = model(x)
+        trainer = C.Trainer(z, (C.cross_entropy_with_softmax(z, y), C.classification_error(z, y)), learner(z.parameters))
+        random, losses = np.random.default_rng(1), []
+        for entries in (14, 13, 14, 0, 16, 15, 18, 14, 30, 16):  # 18 are more than there is room for at first
+            rows = np.zeros(80, np.float32)
+            rows[random.choice(80, entries, replace=False)] = random.uniform(0.1, 1, entries)
+            y_rows = np.eye(3, dtype=np.float32)[random.integers(0, 3, 4)]
+            trainer.train_minibatch({x: csr_matrix(rows.reshape(4, 20)), y: y_rows})
+            losses.append(trainer.previous_minibatch_loss_average)
+        return losses, [parameter.value for parameter in z.parameters]
+
+    with default_device(device):
+        found, reached = trained_on_sparse()
+    if isinstance(device.backend, Asynchronous) and ("Chain", device.backend.name) in plugins.engines and model is not shared:
+        assert len(list(filter(None, graphs))) == 4
+    with default_device(cpu()):
+        losses, values = trained_on_sparse()
+    np.testing.assert_allclose(found, losses, rtol=1e-4, atol=1e-5)
+    for value, expected in zip(reached, values, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
+
+
 def test_a_recurrence_that_is_refused_runs_between_graphs(
     device: DeviceDescriptor, graphs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
