@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
 from ..common.threads import max_threads
+from ..extension.backend import Asynchronous
 from ..machine.first_calls import first_calls
 from ..types.axis import Axes
 from ..types.layout import Layout
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from ..program.slots import Loop
     from .recurrence import BoundLoop
 
-KEPT_BINDINGS = 16
+KEPT_BINDINGS, KEPT_RECORDINGS = 16, 64
+"""How many sizes of minibatch bindings are kept for: more where work is recorded, since a recording takes many steps to pay."""
 
 
 class Placement(NamedTuple):
@@ -56,6 +58,7 @@ class Workspace:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.given: Mapping[int, Any] = given or {}
         self.pool: dict[str, Any] = {}
+        self._kept = KEPT_RECORDINGS if isinstance(program.backend, Asynchronous) else KEPT_BINDINGS
         self._version, self._threads = first_calls.version, max_threads()
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._rooms: dict[int, Room] = {}
@@ -84,8 +87,10 @@ class Workspace:
             key = self._key(listed)
             is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
             binding = self._used_again(key)
-            if binding is None or (_have_sequences(listed) and not (is_latest and binding.sizes.are_those_of(listed))):
-                binding = self._bound(key, Sizes(self.program, listed), None)
+            if binding is None or _have_sequences(listed):
+                sizes = None if binding is None or not binding.sizes.are_those_of(listed) else binding.sizes
+                if sizes is None or not is_latest:
+                    binding = self._bound(key, sizes or Sizes(self.program, listed), None)
             binding.load([fed.data for fed in listed])
             return binding
         except MemoryError as error:
@@ -127,7 +132,7 @@ class Workspace:
         binding = bindings.pop(key, None)
         if binding is None or not binding.fits(sizes):
             binding = Binding(self, sizes, before)
-        _keep(bindings, key, binding)
+        _keep(bindings, key, binding, self._kept)
         return binding
 
     def place(self, stage: int, nbytes: tuple[int, ...], lives: tuple[tuple[int, int], ...]) -> Placement:
@@ -138,7 +143,7 @@ class Workspace:
             births, deaths = zip(*lives, strict=True) if lives else ((), ())
             offsets, total = memory.plan(nbytes, births, deaths, self.program.backend.alignment)
             found = Placement(self._reserve(stage, total), offsets, {})
-        _keep(placements, (nbytes, lives), found)
+        _keep(placements, (nbytes, lives), found, self._kept)
         return found
 
     def room(self, slot: int) -> Room:
@@ -191,10 +196,10 @@ def _have_sequences(feeds: Sequence[Feed]) -> bool:
     return any(fed.layout is not None and fed.layout.is_sequence for fed in feeds)
 
 
-def _keep(items: dict[Any, Any], key: Any, item: Any) -> None:
+def _keep(items: dict[Any, Any], key: Any, item: Any, most: int) -> None:
     """Put an item last; that used longest ago goes if there are too many."""
     items[key] = item
-    if len(items) > KEPT_BINDINGS:
+    if len(items) > most:
         items.pop(next(iter(items)))
 
 

@@ -1,4 +1,4 @@
-"""Minibatches of sequences as long as those before need no new sizes; others do, also where they have as many rows."""
+"""Minibatches of sequences as long as those before of that size need no new sizes; others do, also where they have as many rows."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_sizes_are_made_where_lengths_change(made: list[Any]) -> None:
         ((3, 2), 3),
         ((4, 1), 4),
         ((5,), 5),
-        ((4, 1), 6),
-        ((4, 1), 6),
+        ((4, 1), 5),
+        ((4, 1), 5),
     ]
     for lengths, count in expected:
         check(function, sequences(*lengths))
