@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+
 class Minibatch:
     """Sums over a minibatch: of this worker, and, once the workers have told one another, of all.
 
