@@ -14,6 +14,7 @@ from cntk.core.extension import plugins
 from cntk.core.extension.backend import Asynchronous
 from cntk.core.extension.device import DeviceDescriptor, cpu, default_device
 from cntk.core.run.recurrence import LoopSchedule
+from cntk.core.types.sparse import RowSparse
 from cntk.extend import Elementwise
 from cntk.layers import (
     GRU,
@@ -28,6 +29,7 @@ from cntk.layers import (
     Sequential,
     SequentialConvolution,
 )
+from cntk.learners.sgd_learner import SGD
 
 STEPS = 9
 SIZES = [6, 6, 6, 4, 6, 4, 4, 6, 4]
@@ -325,6 +327,36 @@ def test_sparse_rows_of_any_number_of_entries_are_those_of_repeated_steps(
     np.testing.assert_allclose(found, losses, rtol=1e-4, atol=1e-5)
     for value, expected in zip(reached, values, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_rows_of_a_gradient_that_others_set_are_those_of_the_next_repeated_step(
+    device: DeviceDescriptor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = SGD.update_arrays
+
+    def exchanged(self: Any, gradients: Any, *others: Any) -> Any:
+        for gradient in gradients:
+            if isinstance(gradient, RowSparse):  # as sums over workers are
+                gradient.set(gradient.rows.copy(), gradient.values.copy())
+        return update(self, gradients, *others)
+
+    def losses() -> list[float]:
+        C.cntk_py.set_fixed_random_seed(5)
+        x, y = C.input_variable(20, is_sparse=True), C.input_variable(3)
+        z = bag(x)
+        trainer, random, found = C.Trainer(z, C.squared_error(z, y), sgd(z.parameters)), np.random.default_rng(1), []
+        for _ in range(6):
+            words = csr_matrix((np.ones(8, np.float32), random.integers(0, 20, 8), range(0, 10, 2)), (4, 20))
+            trainer.train_minibatch({x: words, y: np.ones((4, 3), np.float32)})
+            found.append(trainer.previous_minibatch_loss_average)
+        return found
+
+    monkeypatch.setattr(SGD, "update_arrays", exchanged)
+    with default_device(device):
+        found = losses()
+    monkeypatch.setattr(SGD, "update_arrays", update)
+    with default_device(cpu()):
+        np.testing.assert_allclose(found, losses(), rtol=1e-4)
 
 
 def test_a_recurrence_that_is_refused_runs_between_graphs(
