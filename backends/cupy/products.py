@@ -1,6 +1,6 @@
 """Products of dense matrices by cuBLASLt, with bias and ReLU epilogues, and the gradient of the bias in the backward pass.
 
-Products of sparse rows with a matrix have kernels (:mod:`.sparse_products`); those that neither supports fall back to the operator.
+Products of sparse inputs with a matrix have kernels (:mod:`.sparse_products`); those that neither supports fall back to the operator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ In float32, one after another, the error of 8,192 random terms is 2e-6 of their 
 
 
 class TimesKernel:
-    """``times`` and ``times_transpose`` of dense operands, and of sparse rows with a matrix."""
+    """``times`` and ``times_transpose`` of dense operands, and of sparse inputs with a matrix."""
 
     recordable = recordable_sparse = True
 
@@ -179,7 +179,7 @@ def _backward(
         grad = before
     if dright is not None:
         weights = weights or _gradient_of_right(op, ctx, grad, dright, left, right)
-        if weights is None and is_of_rows(op, ctx, left, right) and left.has_columns:
+        if weights is None and is_of_rows(op, ctx, left, right):
             weights = [sparse_products.gradient_of_right(op, ctx, grad, dright, left, right)]
         calls.extend(weights or _by_operator(op, ctx, grad, (None, dright), out, left, right))
     if dleft is not None:

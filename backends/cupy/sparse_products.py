@@ -14,8 +14,8 @@ from . import csr
 
 
 def is_of_rows(op: Any, ctx: Context, left: Any, right: Any) -> bool:
-    """Whether one axis is summed over and the right operand is a matrix, in row order, for all rows."""
-    if not isinstance(left, SparseRows) or isinstance(right, SparseRows) or ctx.layouts[1] is not None:
+    """Whether the left operand is a sparse input, one axis is summed over, and the right one is a matrix, in row order, for all rows."""
+    if not isinstance(left, SparseRows) or not left.has_columns or isinstance(right, SparseRows) or ctx.layouts[1] is not None:
         return False
     matrix = op.right_matrix(ctx, right)
     in_place = matrix.flags.c_contiguous and matrix.data.ptr == right.data.ptr
@@ -29,7 +29,7 @@ def multiply(op: Any, ctx: Context, out: Any, left: SparseRows, right: Any) -> N
 
 
 def gradient_of_right(op: Any, ctx: Context, grad: Any, dright: Any, left: SparseRows, right: Any) -> Callable[[], None]:
-    """Return a function that writes the gradient of the matrix; *left* has columns."""
+    """Return a function that writes the gradient of the matrix."""
     width = op.right_matrix(ctx, right).shape[1]
     matrix = grad.reshape(-1, width)
 
