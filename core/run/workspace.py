@@ -87,10 +87,10 @@ class Workspace:
             key = self._key(listed)
             is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
             binding = self._used_again(key)
-            if binding is None or _have_sequences(listed):
-                sizes = None if binding is None or not binding.sizes.are_those_of(listed) else binding.sizes
-                if sizes is None or not is_latest:
-                    binding = self._bound(key, sizes or Sizes(self.program, listed), None)
+            if binding is None or (_have_sequences(listed) and not binding.sizes.are_those_of(listed)):
+                binding = self._bound(key, Sizes(self.program, listed), None)
+            elif _have_sequences(listed) and not is_latest:
+                binding = self._bound(key, binding.sizes, None)
             binding.load([fed.data for fed in listed])
             return binding
         except MemoryError as error:
