@@ -20,8 +20,8 @@ from .prelude import REAL
 BLOCKS_AT_WORK = 256
 """Blocks that keep a large GPU busy; tiles are smaller where there are not as many."""
 
-LEAST_ROWS = 16
-"""Rows of a tile at least."""
+LEAST_ROWS, ROWS_OF_LARGEST = 16, 32
+"""Rows of a tile at least, and if indices have 64 bits, for which larger and smaller tiles lack registers."""
 
 
 class Arrays(NamedTuple):
@@ -158,18 +158,18 @@ def _bound(name: str, form: Form, arrays: Arrays, sequences: Sequences | None) -
     keys = arrays.key.shape[2]
     of_keys = name == "attend_gradient_of_keys"
     columns = heads * panels_of(name, form)
+    matrices = [getattr(arrays, one) for one in matrices_of(name, form)]
+    size = index_type(max(map(_reach, matrices)))
     if sequences is None:
-        rows = rows_of_tile(form.dtype, keys if of_keys else queries, entries * columns)
+        rows = rows_of_tile(form.dtype, keys if of_keys else queries, entries * columns) if size is np.uint32 else ROWS_OF_LARGEST
         blocks = entries * -(-(keys if of_keys else queries) // rows)
         where: tuple[Any, ...] = ()
     else:
         layout = sequences.layouts[of_keys]
-        rows = rows_of_tile(form.dtype, layout.rows, columns)
+        rows = rows_of_tile(form.dtype, layout.rows, columns) if size is np.uint32 else ROWS_OF_LARGEST
         blocks = most_tiles(layout, rows)
         where = sequences.table(of_keys, rows), *sequences.rows
     form = form._replace(rows=rows)
-    matrices = [getattr(arrays, one) for one in matrices_of(name, form)]
-    size = index_type(max(map(_reach, matrices)))
     made = compile(text(name, form, INDEX_NAMES[size]), name)
     placed = [argument for matrix in matrices for argument in (matrix, *map(size, _steps(matrix)))]
     vectors = [getattr(arrays, one) for one in vectors_of(name)]

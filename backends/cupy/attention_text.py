@@ -120,6 +120,7 @@ struct Tiles {
 /* Brings some columns of rows; they are rows afterwards. */
 template <unsigned COUNT>
 __device__ __forceinline__ void bring_turned(real *tile, const Matrix &x, unsigned row, unsigned column, unsigned columns) {
+#pragma unroll 4
     for (unsigned at = threadIdx.x; at < COUNT * TERMS; at += THREADS) {
         const unsigned i = at / 8 % COUNT, k = at % 8 + at / (8 * COUNT) * 8;
         tile[k * (COUNT + 4) + i] = x.at(row + i, column + k, columns);
@@ -128,6 +129,7 @@ __device__ __forceinline__ void bring_turned(real *tile, const Matrix &x, unsign
 
 /* Brings some columns of rows as they are. */
 __device__ __forceinline__ void bring(real *tile, const Matrix &x, unsigned row, unsigned column, unsigned columns) {
+#pragma unroll 4
     for (unsigned at = threadIdx.x; at < TERMS * PANEL; at += THREADS)
         tile[at / PANEL * RIGHT + at % PANEL] = x.at(row + at / PANEL, column + at % PANEL, columns);
 }
