@@ -34,7 +34,7 @@ class AttentionHeads(Attention):
     masked: bool
 
     @property
-    def gradient_inputs(self) -> Which:  # type: ignore[override]
+    def gradient_inputs(self) -> Which:
         """All but masks and numbers."""
         return (0, 1, 2) if self.masked else ALL
 
