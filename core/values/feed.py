@@ -12,7 +12,7 @@ from ..common.shape import Shape, is_concrete, reshaped, size_of
 from ..common.user_frame import warn_user
 from ..graph.foreign import as_data, columns_of
 from ..graph.variable import Variable
-from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned
+from ..types.csr import csr_matrix_of, fault_of, fault_of_ends, is_csr, pruned, stacked
 from ..types.layout import Layout
 from ..types.sparse import SparseRows, join, parts_of, rows_of_steps
 from .shape_hints import hint_of_classes, hint_of_sample, hint_of_shape
@@ -328,6 +328,8 @@ def _typed(variable: Variable, matrix: Any) -> Any:
 
 def _stacked(variable: Variable, parts: Sequence[Any]) -> Any:
     """CSR matrices as one that has been checked, below each other; SciPy takes twice as long for some tens of them."""
+    if len(parts) > 1 and is_csr(parts[0]) and variable.spec.dims and (found := stacked(parts, variable.spec.dims[-1])) is not None:
+        return found
     width = _width_of(variable, parts)
     if len(parts) == 1:
         return _whole(variable, parts[0])
