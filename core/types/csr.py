@@ -252,13 +252,13 @@ def stacked(parts: Sequence[Any], width: int) -> CsrMatrix | None:
         width: how many columns each of them has.
     """
     kind, arrays = type(parts[0]), np.ndarray
-    if not all([type(part) is kind for part in parts]):
+    if not all(type(part) is kind for part in parts):
         return None
     shapes = [part.shape for part in parts]
     data, indices, starts = [part.data for part in parts], [part.indices for part in parts], [part.indptr for part in parts]
     if not (
-        all([type(array) is arrays and array.ndim == 1 for array in (*data, *indices, *starts)])
-        and all([len(shape) == 2 and shape[1] == width for shape in shapes])
+        all(type(array) is arrays and array.ndim == 1 for array in (*data, *indices, *starts))
+        and all(len(shape) == 2 and shape[1] == width for shape in shapes)
         and len({*[array.dtype for array in indices], *[array.dtype for array in starts]}) == 1
         and starts[0].dtype in _USUAL
     ):

@@ -439,8 +439,8 @@ def _feed_csr_steps(variable: Variable, joined: Any, layout: Layout, shape: Shap
     """CSR rows of sequences one after another, whose steps have the static *shape*."""
     order = None if layout.samples in (1, layout.rows) else rows_of_steps(layout.pack_index, size_of(shape[:-1]))
     if not variable.is_sparse:
-        packed = joined if order is None else joined[order]
-        return Feed(packed.toarray().astype(variable.dtype).reshape(-1, *shape), shape, layout)
+        dense = joined.toarray().astype(variable.dtype)
+        return Feed((dense if order is None else dense[order]).reshape(-1, *shape), shape, layout)
     typed = _typed(variable, joined)
     return Feed(typed if order is None else _rows_in(order, typed), shape, layout)
 
