@@ -66,8 +66,8 @@ class ReductionKernel:
         if kind not in FORMULAS or not dx.size or not (dx.flags.c_contiguous and grad.flags.c_contiguous):
             op.backward(ctx, grad, grads, out, x)
             return
-        axes, shape = op.array_axes(ctx, dx), (1, *dx.shape)
-        kept = [1, *(1 if number in axes else length for number, length in enumerate(dx.shape))]
+        axes, shape = op.array_axes(ctx, dx), dx.shape or (1,)  # rows first: no kernel is compiled for their number
+        kept = [1 if number in axes or not dx.ndim else length for number, length in enumerate(shape)]
         arrays = [None if x is None else x.reshape(shape), None if out is None else out.reshape(kept), grad.reshape(kept)]
         symbols = operands(3)
         term = FORMULAS[kind](*symbols, size_of(grad.shape) / size_of(dx.shape))

@@ -46,3 +46,15 @@ def test_over_the_batch_and_static_axes(name: str, dtype: Any) -> None:
         expected = computed()
     for one, other in zip(found, expected, strict=True):
         assert_close(np.asarray(one), np.asarray(other), name, VALUES[dtype])
+
+
+@pytest.mark.parametrize("name", ["reduce_sum", "reduce_mean", "reduce_max"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_no_kernel_is_compiled_for_a_number_of_rows(name: str, axis: int, on_host: list[str]) -> None:
+    x = C.input_variable((4, 3), needs_gradient=True)
+    y = getattr(C, name)(x, axis=axis)
+    compiled = []
+    for rows in (2, 7, 300):
+        y.grad({x: np.random.default_rng(rows).normal(size=(rows, 4, 3)).astype(np.float32)}, wrt=[x])
+        compiled.append(len(set(on_host)))
+    assert compiled == compiled[:1] * 3
