@@ -18,16 +18,22 @@ FOLDER = Path(__file__).resolve().parent
 TESTS, OURS, EAGER, GRAPH, COMPILED = "tests", "opencntk", "torch", "torch graph", "torch compiled"
 """Ways: the tests of backends; a workload here; and in PyTorch as it is, as a CUDA graph made by hand, and compiled."""
 
+OURS_FAST, GRAPH_FAST = "opencntk, TF32", "torch graph, TF32"
+"""Ways in which float32 may be rounded to TF32 before products, and engines of convolutions are chosen by their times."""
+
 TESTED = ("tests/backends/every", "tests/backends/cupy")
 """Folders of the tests that are run; the rest is about kernels for the CPU."""
+
+WORTHWHILE = 10**9
+"""Operations of a step from which on matrix units matter."""
 
 MOST_PROCESSES = 14
 """So many processes share the GPU in tests."""
 
-LEAST = {TESTS: 30.0, OURS: 10.0, EAGER: 10.0, COMPILED: 40.0}
+LEAST = {TESTS: 30.0, OURS: 10.0, OURS_FAST: 10.0, EAGER: 10.0, GRAPH_FAST: 10.0, COMPILED: 40.0}
 """Seconds without which a process of a way need not be begun: imports, the GPU's context, compilation."""
 
-WEIGHTS = {TESTS: 16.0, OURS: 1.0, EAGER: 1.0, COMPILED: 4.0}
+WEIGHTS = {TESTS: 16.0, OURS: 1.0, OURS_FAST: 1.0, EAGER: 1.0, GRAPH_FAST: 1.0, COMPILED: 4.0}
 """How much of the time that is left a workload of a way may take, beside others."""
 
 
@@ -67,7 +73,7 @@ class Job(NamedTuple):
         files = [figure.file for figure in self.figures if figure.file and not Path(data_file(figure.file)).exists()]
         if files:
             return f"the environment variable CNTK_TEST_DATA names no folder with {files[0]}"
-        return "PyTorch is not installed" if OURS not in self.ways and find_spec("torch") is None else ""
+        return "PyTorch is not installed" if not {OURS, OURS_FAST} & set(self.ways) and find_spec("torch") is None else ""
 
     def command(self, found: Path, seconds: float) -> list[str]:
         """What to start, which leaves its results in the file *found* within some seconds."""
@@ -103,11 +109,13 @@ def plan(only: Iterable[str] = (), with_tests: bool = True) -> list[Job]:
     chosen = [figures for module, figures in modules.items() if not only or module in only]
     compared = [[figure for figure in figures if "torch" in figure.modules] for figures in chosen]
     compiled = [figure for figures in compared for figure in figures if len(figure.torch_modes) > 1]
+    by_matrix_units = tuple(figure for figure in compiled if figure.flop >= WORTHWHILE)
     ours, theirs = tuple(chain(*chosen)), tuple(chain(*compared))
     return [
         *([Job((TESTS,))] if with_tests else ()),
         *([Job((OURS,), ours)] if ours else ()),
         *([Job((EAGER, GRAPH), theirs)] if theirs else ()),
+        *([Job((OURS_FAST,), by_matrix_units), Job((GRAPH_FAST,), by_matrix_units)] if by_matrix_units else ()),
         *(Job((COMPILED,), (figure,)) for figure in compiled),
     ]
 
