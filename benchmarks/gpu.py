@@ -1,6 +1,6 @@
 """Measures opencntk on a GPU beside PyTorch, and runs the tests of backends there: one command of at most nine minutes.
 
-    python benchmarks/gpu.py [--plan] [--minutes 9] [--out gpu.json] [--only mlp ...] [--without-tests]
+    python benchmarks/gpu.py [--plan] [--minutes 9] [--out gpu.json] [--only mlp ...] [--without-tests] [--without-compiled]
 
 It needs the project, CuPy and, to compare with, PyTorch; it installs nothing.  ``--plan`` says what it would run and needs no GPU.  Each
 measurement is taken in a process of its own (``gpu_worker.py``), in the order of the plan, with a share of the time that is left; what did
@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpu_plan import TESTS, Job, plan, share
+from gpu_plan import COMPILED, TESTS, Job, plan, share
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,9 +36,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="file of the results")
     parser.add_argument("--only", nargs="+", default=(), metavar="WORKLOAD", help="workloads, such as mlp")
     parser.add_argument("--without-tests", action="store_true", help="take measurements alone")
+    parser.add_argument("--without-compiled", action="store_true", help="leave out torch.compile, which takes most of the time")
     given = parser.parse_args(arguments)
     ends = time.monotonic() + 60 * given.minutes - 5  # the last process has to end, and the results to be written
-    jobs = plan(given.only, not given.without_tests)
+    jobs = [job for job in plan(given.only, not given.without_tests) if not (given.without_compiled and COMPILED in job.ways)]
     try:
         described = described_gpu()
     except (ValueError, ImportError) as error:

@@ -26,11 +26,11 @@ from gpu_plan import COMPILED, GRAPH, GRAPH_FAST, OURS, OURS_FAST
 from torch_mode import EAGER as EAGER_MODE
 from torch_mode import REDUCED_OVERHEAD
 
-WARM_UP, MEASURED = 20, 200
+WARM_UP, MEASURED = 20, 100
 """Steps before, and steps that are timed."""
 
 TIMES_EACH = 3
-"""So often each minibatch comes before steps are timed: from the third time on a size is recorded."""
+"""So often each minibatch comes here before steps are timed: from the third time on a size is recorded."""
 
 COMPARED, COUNTED = 6, 5
 """Steps after which replayed and eager training are compared, and over which kernels are counted."""
@@ -77,7 +77,7 @@ def ours(workload: str, ends: float, device: Any = None, is_fast: bool = False) 
         compared = replay_is_equal(workload, backend)
         step, data = our_workload(workload, backend)
         with backend.guard():
-            times = timed(step, data, clock_of(backend), ends)
+            times = timed(step, data, clock_of(backend), ends, TIMES_EACH)
             kernels = counted(step, data, backend.synchronize)
     return {**summary(times), **kernels, **compared}
 
@@ -283,10 +283,10 @@ def clock_of(backend: Any) -> Any:
 # ---- measuring ----
 
 
-def timed(step: Step, data: Sequence[Any], clock: Any, ends: float) -> list[float]:
+def timed(step: Step, data: Sequence[Any], clock: Any, ends: float, times_each: int = 1) -> list[float]:
     """Milliseconds of steps; fewer than :data:`MEASURED` where the time is over before."""
     minibatches = itertools.cycle(data)
-    for minibatch in itertools.islice(minibatches, max(WARM_UP, TIMES_EACH * len(data))):
+    for minibatch in itertools.islice(minibatches, max(WARM_UP, times_each * len(data))):
         step(*minibatch)
     marks = [clock.mark()]
     while len(marks) <= MEASURED and (len(marks) < 3 or time.monotonic() < ends):
