@@ -35,8 +35,8 @@ class Results:
 def shown(figure: Figure, numbers: Sequence[float]) -> str:
     """Numbers of a figure in its unit."""
     if figure.items:
-        return ", ".join(f"{figure.items / number:,.0f}" for number in numbers) + f" {figure.unit}"
-    return ", ".join(_number(number * UNITS[figure.unit]) for number in numbers) + f" {figure.unit}"
+        return ", ".join(f"{figure.items / value:,.0f}" for value in numbers) + f" {figure.unit}"
+    return ", ".join(number(value * UNITS[figure.unit]) for value in numbers) + f" {figure.unit}"
 
 
 def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results, where: str) -> str:
@@ -44,7 +44,7 @@ def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results,
     flop, nbytes = results.medians("machine", "rates")
     peers = [name for name in frameworks if name in PEERS]
     head = ["", *frameworks, *(f"opencntk : {name}" for name in peers), "MFLOP", "MB", "floor"]
-    lines = [_line(head), _line(["---"] * len(head))]
+    lines = [line(head), line(["---"] * len(head))]
     for figure in figures:
         present = {name: results.medians(figure.title, name) for name in frameworks}
         cells = [
@@ -52,19 +52,20 @@ def page(figures: Sequence[Figure], frameworks: Sequence[str], results: Results,
             for name, numbers in present.items()
         ]
         ratios = [_ratio(present["opencntk"], present[name]) for name in peers]
-        lines.append(_line([figure.title, *cells, *ratios, *_floor(figure, flop, nbytes)]))
+        lines.append(line([figure.title, *cells, *ratios, *_floor(figure, flop, nbytes)]))
     rates = f"float32 products at {flop / 1e9:.0f} GFLOP/s, copies at {nbytes / 1e9:.1f} GB/s"
     return "\n".join([*lines, "", f"Medians of {results.rounds} rounds. {where}; measured in the same run: {rates}."])
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Put the generated part into the page, between its marks."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """A row of a table."""
     return "| " + " | ".join(cells) + " |"
 
 
@@ -83,9 +84,9 @@ def _floor(figure: Figure, flop: float, nbytes: float) -> list[str]:
     if not figure.flop:
         return ["", "", ""]
     least = max(figure.flop / flop, figure.nbytes / nbytes)
-    return [_number(figure.flop / 1e6), _number(figure.nbytes / 1e6), shown(figure, [least])]
+    return [number(figure.flop / 1e6), number(figure.nbytes / 1e6), shown(figure, [least])]
 
 
-def _number(number: float) -> str:
+def number(value: float) -> str:
     """A number to three digits or, where it has more before the point, to these."""
-    return f"{number:.3g}" if number < 100 else f"{number:.0f}"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
