@@ -57,6 +57,11 @@ class Form(NamedTuple):
         return SIZES[REAL[np.dtype(self.dtype).name]][1]
 
     @property
+    def blocks_together(self) -> int:
+        """Blocks that a multiprocessor has registers for: two of float32; other types take some more of them."""
+        return 2 if np.dtype(self.dtype) == np.float32 else 1
+
+    @property
     def panel(self) -> int:
         """Columns of a result that a block computes."""
         return min(self.others, max(LANES, 1 << (max(self.depth, self.width, 1) - 1).bit_length()))
@@ -352,7 +357,7 @@ def text(name: str, form: Form, index: str) -> str:
 #define SCORE(x, of_query, of_key) {_score(form)}
 #define KEEP(of_query, of_key, x) {"if (column == 0) score_grad.write(of_query, of_key, keys_here, x)" if form.keeps_scores else "(void)0"}
 {TILES}
-extern "C" __global__ void __launch_bounds__({THREADS}, 2)
+extern "C" __global__ void __launch_bounds__({THREADS}, {form.blocks_together})
 {name}({", ".join(arguments)}) {{
     __shared__ Tiles tiles;
     {places}

@@ -88,6 +88,9 @@ class HostBackend(NumpyBackend):
     is_recording = False
     xp = Namespace("xp")  # type: ignore[assignment]
 
+    def refuse_to_record(self, what: str) -> None:
+        """Nothing is recorded."""
+
     def allocate(self, nbytes: int) -> Any:
         return _poisoned(super().allocate(nbytes).view(HostArray))
 
