@@ -27,7 +27,7 @@ from cntk.backends.cupy import (
     segments,
     sequences,
 )
-from cntk.backends.cupy.compiler import OPTIONS
+from cntk.backends.cupy.compiler import OPTIONS, THREADS
 from cntk.backends.cupy.places import Along
 from cntk.core.common.dtypes import is_half
 from cntk.core.common.windows import windows
@@ -186,7 +186,8 @@ def test_no_kernel_spills(family: str, dtype: Any, architecture: str) -> None:
     for text in dict.fromkeys(FAMILIES[family](dtype)):
         report = nvrtc.compiled(text, architecture, OPTIONS)
         assert report.spills == 0, report.text
-        assert 0 < report.registers <= MOST_REGISTERS, report.text
+        alone = f"__launch_bounds__({THREADS}, 1)" in text  # a block that has a multiprocessor to itself
+        assert 0 < report.registers <= (255 if alone else MOST_REGISTERS), report.text
 
 
 def test_spills_are_seen() -> None:
