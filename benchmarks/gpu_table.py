@@ -34,8 +34,9 @@ def page(content: dict[str, Any]) -> str:
     exact = [_exact(ways) for ways in rows.values() if OURS in ways]
     fast = [_fast(ways) for ways in rows.values() if OURS_FAST in ways and GRAPH_FAST in ways]
     versions = ", ".join(f"{name} {version}" for name, version in content["measured_on"]["versions"].items() if version)
-    where = f"{content['measured_on']['backend']}; {versions}. Medians of 100 steps, data fed from the host."
-    return "\n".join([*_table(HEAD, exact), "", *_table(FAST_HEAD, fast), "", where])
+    where = f"{content['measured_on']['backend']}; {versions}. {content.get('note', '')}".rstrip()
+    tables = [*_table(HEAD, exact), "", *([*_table(FAST_HEAD, fast), ""] if fast else [])]
+    return "\n".join([*tables, where])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[list[str]]) -> list[str]:

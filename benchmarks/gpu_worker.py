@@ -35,6 +35,9 @@ TIMES_EACH = 3
 COMPARED, COUNTED = 6, 5
 """Steps after which replayed and eager training are compared, and over which kernels are counted."""
 
+MARKS = ("Optimizer.", "ProfilerStep")
+"""How the profiler names spans of time that it shows beside kernels, and that are none."""
+
 LONGEST, NAMED = 12, 80
 """So many kernels are named, with so many characters: those that take longest."""
 
@@ -317,7 +320,7 @@ def counted(step: Step, data: Sequence[Any], synchronize: Callable[[], Any]) -> 
         for minibatch in itertools.islice(itertools.cycle(data), COUNTED):
             step(*minibatch)
         synchronize()
-    events = [event for event in seen.events() if event.device_type == DeviceType.CUDA]
+    events = [event for event in seen.events() if event.device_type == DeviceType.CUDA and not event.name.startswith(MARKS)]
     times: Counter[str] = Counter()
     for event in events:
         times[event.name[:NAMED]] += event.device_time
