@@ -322,6 +322,30 @@ def test_kernels_of_recurrences_are_timed_by_themselves(monkeypatch: pytest.Monk
     assert all(line.split()[-2] == "2.00" for line in said)
 
 
+@pytest.mark.usefixtures("benchmarks")
+def test_the_table_of_gpus_is_that_of_the_committed_results(root: Path) -> None:
+    import gpu_table
+
+    made = gpu_table.page(json.loads(gpu_table.RESULTS.read_text(encoding="utf-8")))
+    shown = (root / "docs" / "gpu.md").read_text(encoding="utf-8")
+    assert shown.partition(gpu_table.BEGIN)[2].partition(gpu_table.END)[0].strip() == made
+    assert len(made.splitlines()) > 12
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_a_part_of_all_that_a_gpu_can_tell_is_ended_with_its_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import gpu_all
+    import gpu_plan
+
+    assert len(gpu_plan.plan(gpu_all.WORKLOADS)) > len(gpu_plan.plan(["mlp"]))  # all of them are known
+    parts = [gpu_all.Part(tmp_path, name, [sys.executable, "-c", code]) for name, code in (("a", "print(7)"), ("b", "while True: pass"))]
+    parts[0].end(time.monotonic() + 60)
+    parts[1].end(time.monotonic() + 0.2)
+    assert capsys.readouterr().out == "a: 0\nb: ended, as its time was over\n"
+    assert (tmp_path / "a.log").read_text() == "7\n"
+    assert {name for name, _ in gpu_all.at_once(tmp_path, 60.0, 0)} >= {"long_runs", "tests"}
+
+
 class Recording(NumpyBackend):
     """NumPy that would record."""
 
