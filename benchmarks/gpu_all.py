@@ -71,6 +71,7 @@ class Part:
             said = self.process.wait(max(0.1, when - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
             said = "ended, as its time was over"
         print(f"{self.name}: {said}", flush=True)
 
