@@ -22,7 +22,7 @@ class Total:
     def __init__(self, program: Program, root: Variable) -> None:
         self._root, self._slot, self._dtype = root, program.root_slots[root], computing_type(root.dtype)
         self._add_up = program.backend.xp.add.reduce
-        self._backend = program.backend
+        self._later = program.backend.later if isinstance(program.backend, Asynchronous) else None
         program.totals[self._slot] = self._dtype
 
     def array(self, run: Run) -> Any:
@@ -33,7 +33,7 @@ class Total:
     def of(self, run: Run) -> float:
         """The sum over the minibatch of a run."""
         total = self.array(run)
-        return self._backend.later(total)()[0] if isinstance(self._backend, Asynchronous) else float(total)
+        return float(total) if self._later is None else self._later(total)()[0]
 
     def samples(self, run: Run) -> int:
         """How many samples, or steps of sequences, these are; without dynamic axes the most that an input has."""
