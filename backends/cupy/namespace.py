@@ -98,18 +98,20 @@ class Subtract(Function):
 class Extremum(Function):
     """``maximum`` or ``minimum`` with ``reduce``.
 
-    CuPy's methods are called without a result to write to: ``min`` takes one for an element type.
+    Args:
+        function: the binary function.
+        along: the method that reduces an array.
+        takes_out: whether that can be given a result to write to, which CuPy's ``min`` takes for an element type.
     """
 
-    def __init__(self, function: Any, along: Any) -> None:
+    def __init__(self, function: Any, along: Any, takes_out: bool = True) -> None:
         super().__init__(function)
-        self._along = along
+        self._along, self._takes_out = along, takes_out
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        found = self._along(array, axis, None, keepdims)
-        if out is None:
-            return found
-        cupy.copyto(out, found)
+        if out is None or self._takes_out:
+            return self._along(array, axis, out, keepdims)
+        cupy.copyto(out, self._along(array, axis, None, keepdims))
         return out
 
 
@@ -126,7 +128,7 @@ class LogAddExp(Function):
 add: Any = Add(cupy.add)
 subtract = Subtract(cupy.subtract)
 maximum = Extremum(cupy.maximum, cupy.ndarray.max)
-minimum = Extremum(cupy.minimum, cupy.ndarray.min)
+minimum = Extremum(cupy.minimum, cupy.ndarray.min, takes_out=False)
 logaddexp = LogAddExp(cupy.logaddexp)
 
 
