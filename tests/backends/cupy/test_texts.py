@@ -56,15 +56,17 @@ FULL, SAME_FOR_ALL, STRIDED = (
 
 
 def of_attention(dtype: Any) -> Iterator[str]:
-    """Each kernel, for narrow and wide operands and each size of tiles, of matrices with a bias or a mask, and of sequences."""
+    """Each kernel, for each size of tiles, and narrow and wide operands, of matrices with a bias or a mask, and of sequences."""
     sizes = (32, 16) if dtype is np.float64 else (64, 32, 16)
-    for depth, width in ((3, 2), (64, 64), (128, 100)):
-        for own, index in (*((own, "unsigned int") for own in sizes), (attention.ROWS_OF_LARGEST, "unsigned long long")):
-            form = attention_text.Form(dtype, depth, width, own, "*scale", 3, biased=True, keeps_scores=True)
-            in_sequences = attention_text.Form(dtype, depth, width, own, "0.125", in_sequences=True)
-            for one in (form, form._replace(biased=False, numbers=3, keeps_scores=False), in_sequences):
-                for name in attention_text.MATRICES:
-                    yield attention_text.text(name, one, index)
+    shapes = [(64, 64, own, "unsigned int") for own in sizes]
+    shapes += [(3, 2, sizes[0], "unsigned int"), (128, 100, attention.ROWS_OF_LARGEST, "unsigned long long")]
+    for depth, width, own, index in shapes:
+        form = attention_text.Form(dtype, depth, width, own, "*scale", 3, biased=True, keeps_scores=True)
+        in_sequences = attention_text.Form(dtype, depth, width, own, "0.125", in_sequences=True)
+        masked = form._replace(biased=False, numbers=3, keeps_scores=False)
+        for one in (form, masked, in_sequences) if own == sizes[0] else (form,):
+            for name in attention_text.MATRICES:
+                yield attention_text.text(name, one, index)
 
 
 def of_elements(dtype: Any) -> Iterator[str]:
