@@ -42,8 +42,10 @@ class Scores(NamedTuple):
 
 def attention_at(own: Instruction, expression: Expression) -> tuple[Attention, tuple[int, ...]] | None:
     """The operator that computes a product with all that is before it, and its operands; None where that is not attention."""
+    if type(own.op) is not Times:
+        return None
     softmax, value, slots = expression.maker(own.inputs[0]), own.inputs[1], expression.slots
-    if softmax is None or type(softmax.op) is not Softmax or type(own.op) is not Times or not _is_of_matrices(own, slots):
+    if softmax is None or type(softmax.op) is not Softmax or not _is_of_matrices(own, slots):
         return None
     if softmax.op.axis is None or static_axis_number(softmax.op.axis, 2, softmax.op.op_name) != 1:
         return None

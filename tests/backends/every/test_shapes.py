@@ -183,3 +183,16 @@ def test_a_parameter_becomes_a_batch(device: DeviceDescriptor) -> None:
     data = np.ones((4, 2), np.float32)
     np.testing.assert_array_equal(product.eval({x: data}, device=device), values)
     np.testing.assert_array_equal(product.grad({x: data}, wrt=[p], device=device), data)
+
+
+def test_columns_of_any_operators_are_put_side_by_side(device: DeviceDescriptor) -> None:
+    """Of operators with one operand, with two, of inputs and parameters, as heads of attention are."""
+    x = C.input_variable((2, 3))
+    w = C.parameter((2, 3), init=0.5)
+    y = C.splice(C.sigmoid(x), x * w, x, w, C.times(C.softmax(C.times(x, np.ones((3, 2), np.float32)), axis=-1), w), axis=-1)
+    data = np.random.default_rng(1).standard_normal((4, 2, 3)).astype(np.float32)
+    found = y.eval({x: data}, device=device)
+    assert found.shape == (4, 2, 15)
+    np.testing.assert_allclose(found[..., :3], 1 / (1 + np.exp(-data)), rtol=1e-5)
+    np.testing.assert_array_equal(found[..., 6:9], data)
+    np.testing.assert_allclose(found[..., 12:], 0.5, rtol=1e-5)
