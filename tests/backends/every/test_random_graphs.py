@@ -41,6 +41,8 @@ STATIC, BATCH, SEQUENCE = range(3)
 SHAPES = [(), (1,), (2,), (3,), (1, 3), (2, 1), (2, 3), (3, 2)]
 LENGTHS = st.lists(st.integers(1, 3), min_size=1, max_size=3)
 """Steps of each sequence of a minibatch; how many there are is the number of samples."""
+
+
 @pytest.fixture(autouse=True)
 def parameters_are_on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
     """Graphs are drawn, and their parameters made, while a test runs."""
