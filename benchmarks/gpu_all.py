@@ -25,7 +25,7 @@ WORKLOADS = (
     *("mlp", "logistic_regression", "convolution", "inference", "tagger", "bidirectional", "bag_of_words", "resnet"),
     *("sequence_to_sequence", "transformer", "atis", "gru", "embedding", "wide_transformer", "ragged_transformer", "resnet50"),
 )
-AT_ONCE, BESIDE = 4, ("-n", "9")
+AT_ONCE, BESIDE = 4, 9
 """So many workloads compile at once, beside tests in so many processes."""
 
 TOGETHER, MEASURED = 0.32, 0.56
@@ -79,11 +79,14 @@ class Part:
 def at_once(out: Path, seconds: float, first: int) -> list[tuple[str, list[object]]]:
     """What need not be timed, by name."""
     long_runs = [FOLDER / "gpu_checks.py", "--only", "repeated", "memory", "too_large", "--out", out / "long_runs.json"]
-    options = [*("-q", "-W", "default", "-p", "gpu_tests", "-p", "no:cacheprovider", "-o", f"pythonpath=tests {FOLDER.name}"), *parallel()]
+    options = [
+        *("-q", "-W", "default", "-p", "gpu_tests", "-p", "no:cacheprovider", "-o", f"pythonpath=tests {FOLDER.name}"),
+        *parallel(BESIDE),
+    ]
     counted = ["--gpu-totals", out / "tests.json", "--gpu-seconds", seconds - 12, "--gpu-from", first]
     found: list[tuple[str, list[object]]] = [
         ("long_runs", [sys.executable, *long_runs]),
-        ("tests", [sys.executable, "-m", "pytest", TESTED[0], *options, *BESIDE, *counted]),
+        ("tests", [sys.executable, "-m", "pytest", TESTED[0], *options, *counted]),
     ]
     if shutil.which("compute-sanitizer") is not None:
         for tool in ("memcheck", "racecheck"):

@@ -86,9 +86,9 @@ class Job(NamedTuple):
         return [sys.executable, str(FOLDER / "gpu_worker.py"), workloads, ",".join(self.ways), str(found), str(seconds)]
 
 
-def parallel() -> list[str]:
+def parallel(most: int = MOST_PROCESSES) -> list[str]:
     """Options by which pytest runs tests in several processes, and ends one that hangs, as far as its plugins are installed."""
-    processes = ["-n", str(min(MOST_PROCESSES, os.cpu_count() or 1)), "--max-worker-restart", "100"] if find_spec("xdist") else []
+    processes = ["-n", str(min(most, os.cpu_count() or 1)), "--max-worker-restart", "100"] if find_spec("xdist") else []
     return processes + (["--timeout", "100", "--timeout-method", "thread"] if find_spec("pytest_timeout") else [])
 
 

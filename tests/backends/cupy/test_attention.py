@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attention_cases
 import numpy as np
 import pytest
+from attention_cases import BIASES, attention
 from standin.host_backend import HostBackend, array
 
 import cntk as C
@@ -23,59 +25,12 @@ from cntk.testing.tolerances import VALUES
 
 pytestmark = pytest.mark.usefixtures("host_gpu")
 
-BIASES: dict[str, Any] = {
-    "none": None,
-    "keys": (1, 0, 1),
-    "matrix": (0, 1, 1),
-    "matrices": (1, 1, 1),
-    "queries": (1, 1, 0),
-    "number": (0, 0, 0),
-}
-"""For each form of a bias along which of rows, queries and keys it has elements of its own."""
-
 all_types = pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 
 
-def results(
-    by_kernel: bool, op: Any, inputs: Sequence[Any], rows: Sequence[bool], wanted: Sequence[int], training: bool = True
-) -> list[Any]:
+def results(by_kernel: bool, *case: Any, **options: Any) -> list[Any]:
     """Result and gradients by the kernel or by the operator's own methods."""
-    ctx = Context(HostBackend(), training)
-    ctx.layout = Layout(len(inputs[0]))
-    ctx.layouts = [ctx.layout if has_rows else None for has_rows in rows]
-    methods, leading = (AttentionKernel, (op,)) if by_kernel else (op, ())
-    inputs = [array(x) for x in inputs]
-    out = array(np.full((*inputs[0].shape[:2], inputs[2].shape[2]), np.nan, inputs[0].dtype))
-    grad = array(np.random.default_rng(2).normal(size=out.shape).astype(out.dtype))
-    grads = [array(np.full(x.shape, np.nan, x.dtype)) if i in wanted else None for i, x in enumerate(inputs)]
-    with np.errstate(all="ignore"):
-        methods.forward(*leading, ctx, out, *inputs)
-        if training:
-            methods.backward(*leading, ctx, grad, grads, out, *inputs)
-    return [np.asarray(one) for one in (out, *(grads[i] for i in wanted if training))]
-
-
-def attention(
-    stack: int, queries: int, keys: int, depth: int, width: int, bias: str, turned: bool, scaling: str, dtype: Any
-) -> tuple[Attention, list[Any], list[bool]]:
-    """An operator, operands, and which of these have rows."""
-    random = np.random.default_rng(1)
-    shapes: list[tuple[int, ...]] = [
-        (stack, queries, depth),
-        (stack, depth, keys) if turned else (stack, keys, depth),
-        (stack, keys, width),
-    ]
-    inputs = [random.normal(0, 0.5, shape).astype(dtype) for shape in shapes]
-    rows = [True] * 3
-    if scaling != "none":
-        inputs.append(np.array(0.7, dtype))
-        rows.append(False)
-    along = BIASES[bias]
-    if along is not None:
-        shape = tuple(size if own else 1 for size, own in zip((stack, queries, keys), along, strict=True))
-        inputs.append(random.normal(size=shape if along[0] else shape[1:]).astype(dtype))
-        rows.append(bool(along[0]))
-    return Attention(turned=turned, scaling=scaling, biased=along is not None), inputs, rows
+    return attention_cases.results(AttentionKernel if by_kernel else None, HostBackend(), array, *case, **options)
 
 
 def heads(bias: str, scaling: str, dtype: Any, masked: bool = False) -> tuple[Attention, list[Any], list[bool]]:

@@ -6,8 +6,10 @@ import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
+import attention_cases
 import numpy as np
 import pytest
+from attention_cases import BIASES, attention
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +19,6 @@ from cntk.core.common import threads
 from cntk.core.common.thresholds import NEVER, overridden, thresholds
 from cntk.core.extension.device import backend_named
 from cntk.core.run.evaluate import program_for
-from cntk.core.types.context import Context
-from cntk.core.types.layout import Layout
 from cntk.plugins.ops.attention import Attention
 from cntk.testing import assert_close
 
@@ -26,15 +26,6 @@ pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switch
 pytestmark = pytest.mark.usefixtures("three_threads", "always_loops")
 
 SIZES = [1, 2, 7, 33, 64, 130]
-BIASES: dict[str, Any] = {
-    "none": None,
-    "keys": (1, 0, 1),
-    "matrix": (0, 1, 1),
-    "matrices": (1, 1, 1),
-    "queries": (1, 1, 0),
-    "number": (0, 0, 0),
-}
-"""For each form of a bias along which of rows, queries and keys it has elements of its own."""
 
 
 @pytest.fixture
@@ -42,45 +33,9 @@ def always_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thresholds, "attention_compiled", 1)
 
 
-def results(
-    by_kernel: bool, op: Any, inputs: Sequence[Any], rows: Sequence[bool], wanted: Sequence[int], training: bool = True
-) -> list[Any]:
+def results(by_kernel: bool, *case: Any, **options: Any) -> list[Any]:
     """Result and gradients by the kernel or by the operator's own methods."""
-    ctx = Context(backend_named("numpy"), training)
-    ctx.layout = Layout(len(inputs[0]))
-    ctx.layouts = [ctx.layout if has_rows else None for has_rows in rows]
-    methods, leading = (AttentionKernel, (op,)) if by_kernel else (op, ())
-    out = np.empty((*inputs[0].shape[:2], inputs[2].shape[2]), inputs[0].dtype)
-    grad = np.random.default_rng(2).normal(size=out.shape).astype(out.dtype)
-    grads = [np.empty(x.shape, x.dtype) if i in wanted else None for i, x in enumerate(inputs)]
-    with ctx.backend.guard():
-        methods.forward(*leading, ctx, out, *inputs)
-        if training:
-            methods.backward(*leading, ctx, grad, grads, out, *inputs)
-    return [out, *(grads[i] for i in wanted if training)]
-
-
-def attention(
-    stack: int, queries: int, keys: int, depth: int, width: int, bias: str, turned: bool, scaling: str, dtype: Any
-) -> tuple[Attention, list[Any], list[bool]]:
-    """An operator, operands, and which of these have rows."""
-    random = np.random.default_rng(1)
-    shapes: list[tuple[int, ...]] = [
-        (stack, queries, depth),
-        (stack, depth, keys) if turned else (stack, keys, depth),
-        (stack, keys, width),
-    ]
-    inputs = [random.normal(0, 0.5, shape).astype(dtype) for shape in shapes]
-    rows = [True] * 3
-    if scaling != "none":
-        inputs.append(np.array(0.7, dtype))
-        rows.append(False)
-    along = BIASES[bias]
-    if along is not None:
-        shape = tuple(size if own else 1 for size, own in zip((stack, queries, keys), along, strict=True))
-        inputs.append(random.normal(size=shape if along[0] else shape[1:]).astype(dtype))
-        rows.append(bool(along[0]))
-    return Attention(turned=turned, scaling=scaling, biased=along is not None), inputs, rows
+    return attention_cases.results(AttentionKernel if by_kernel else None, backend_named("numpy"), np.asarray, *case, **options)
 
 
 def assert_alike(fused: Sequence[Any], own: Sequence[Any]) -> None:
