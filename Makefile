@@ -14,7 +14,7 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
+.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types mypy stubs-are-true contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
@@ -122,7 +122,7 @@ build/jupyter.made: $(VENV)/dev.installed
 	touch $@
 
 docs: $(VENV)/dev.installed
-	$(PYTHON) -m pytest tests/programs/test_docs.py
+	$(PYTHON) -m pytest -n $(JOBS) tests/programs/test_docs.py
 
 # Warnings are errors; nothing is fetched.  What the site must hold is tested on what has been made.
 site: $(VENV)/dev.installed $(VENV)/docs.installed
@@ -180,8 +180,12 @@ stubs: $(VENV)/dev.installed
 lint: $(VENV)/dev.installed
 	$(PYTHON) -m ruff check .
 
-types: $(TREE)/made
+types: mypy stubs-are-true
+
+mypy: $(TREE)/made
 	cd $(TREE) && ../../$(PYTHON) -m mypy --config-file ../../pyproject.toml --package cntk
+
+stubs-are-true: $(TREE)/made
 	cd $(TREE) && PYTHONPATH=. MYPYPATH=. ../../$(PYTHON) ../../packaging/check_stubs.py ../../pyproject.toml
 
 contract: $(TREE)/made

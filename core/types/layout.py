@@ -100,19 +100,13 @@ class Layout:
     @cached_property
     def sequence_of_row(self) -> Index:
         """User's index of the sequence that each row belongs to."""
-        return np.concatenate([self.order[:count] for count in self.alive])
+        place = np.arange(self.rows) - np.repeat(self.offsets[:-1], self.alive)
+        return self.order[place]
 
     @cached_property
     def step_of_row(self) -> Index:
         """Step within its sequence of each row."""
         return np.repeat(np.arange(len(self.alive)), self.alive)
-
-    @cached_property
-    def unpack_index(self) -> Index:
-        """Row of each step when the user's sequences are laid end to end: ``rows[unpack_index]`` is their concatenation."""
-        index = np.empty(self.rows, dtype=np.intp)
-        index[self.starts[self.sequence_of_row] + self.step_of_row] = np.arange(self.rows)
-        return index
 
     @cached_property
     def starts(self) -> Index:
@@ -121,9 +115,14 @@ class Layout:
 
     @cached_property
     def pack_index(self) -> Index:
-        """Inverse of :attr:`unpack_index`: ``concatenated[pack_index]`` is the rows."""
+        """Step of each row when the user's sequences are laid end to end: ``concatenated[pack_index]`` is the rows."""
+        return self.starts[self.sequence_of_row] + self.step_of_row
+
+    @cached_property
+    def unpack_index(self) -> Index:
+        """Inverse of :attr:`pack_index`: ``rows[unpack_index]`` is the sequences laid end to end."""
         index = np.empty(self.rows, dtype=np.intp)
-        index[self.unpack_index] = np.arange(self.rows)
+        index[self.pack_index] = np.arange(self.rows)
         return index
 
     @cached_property

@@ -81,13 +81,12 @@ def test_launches_are_possible(width: int, sequences: int, together: int, memory
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable())
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
 @pytest.mark.parametrize("dtype", [C.bfloat16, np.float16, np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("width", [1024, 4096])
-def test_threads_with_many_rows_do_not_spill(width: int, dtype: Any, architecture: str) -> None:
+def test_threads_with_many_rows_do_not_spill(width: int, dtype: Any) -> None:
     size = 4 if is_half(dtype) else np.dtype(dtype).itemsize
     plan = cell(width, 4, dtype)
     grid = grid_for(plan, size, 32, BLOCKS, MEMORY, True)
     assert max(grid.each) == 32 // size
-    report = nvrtc.compiled(recurrence_text.text(dtype, plan, grid), architecture, OPTIONS)
-    assert report.spills == 0, report.text
+    for report in nvrtc.reports(recurrence_text.text(dtype, plan, grid), OPTIONS):
+        assert report.spills == 0, report.text
