@@ -14,16 +14,15 @@ SEED    ?= 1
 PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo notebooks test test-onnx test-without-loops test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types mypy stubs-are-true contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
+.PHONY: demo notebooks test test-onnx test-without-numba test-checked test-standin test-simulator smoke installs stubs lint types mypy stubs-are-true contract docs site wheel bench bench-scaling bench-reading cross hostile mutants test-workers test-notebooks clean help
 
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
 	@echo "make notebooks the notebooks of examples/notebooks with their outputs, in build/notebooks"
 	@echo "make test      run all tests but those of the backend of GPUs, and of ONNX files"
 	@echo "make test-onnx            compare models in ONNX files with ONNX Runtime, and read everyone's"
-	@echo "make test-without-loops   run the fast tests with compiled loops turned off"
 	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
-	@echo "make test-checked         run the tests of operators on a backend that watches them"
+	@echo "make test-checked         run the tests of operators on a backend that watches them, with compiled loops turned off"
 	@echo "make test-standin         run the tests of the backend of GPUs, and those of operators on it, on a stand-in for CuPy of three strictnesses"
 	@echo "make test-simulator       run kernels for GPUs under Numba's simulator, with tests of the operators that have some"
 	@echo "make test-workers         what comes of every fault of a worker, of two and of four"
@@ -78,15 +77,11 @@ test: $(VENV)/dev.installed
 test-onnx: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS) tests/unit/plugins/formats/onnx
 
-# Only what computes: the other unit tests run without loops where there is no Numba.
-test-without-loops: $(VENV)/dev.installed
-	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' tests/unit/core tests/backends/every tests/backends/numpy tests/backends/fused tests/backends/checking
-
 test-without-numba: build/bare.made
 	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking
 
 test-checked: $(VENV)/dev.installed
-	CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
+	CNTK_FUSED=0 $(if $(CNTK_CI),CNTK_CI=without-loops) CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) tests/backends/every
 
 KERNELS_TESTED = convolution dropout layers losses normalization pooling products random_graphs recurrence reductions repeated_steps rnnstack sequence_ops sequential_convolution sparse
 

@@ -79,13 +79,17 @@ class Trial:
             if operand.kind != "parameter"
         }
 
-    def evaluate(self, samples: Sequence[int] | None = None) -> list[Values]:
-        """Values of all results for a minibatch of these samples, by default all; not in training."""
+    def evaluate(self, samples: Sequence[int] | None = None, training: bool = False) -> list[Values]:
+        """Values of all results for a minibatch of these samples, by default all; as in training if that is wanted."""
+        outputs = self.result.outputs
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "(?s).* is given as .*")
-            found = self.result.eval(self.feed(samples), device=self.device)
-        values = [found[output] for output in self.result.outputs] if isinstance(found, dict) else [found]
-        return [_dense(value, output) for value, output in zip(values, self.result.outputs, strict=True)]
+            if training:
+                found = self.result.forward(self.feed(samples), outputs, outputs, device=self.device)[1]
+            else:
+                found = self.result.eval(self.feed(samples), device=self.device)
+        values = [found[output] for output in outputs] if isinstance(found, dict) else [found]
+        return [_dense(value, output) for value, output in zip(values, outputs, strict=True)]
 
     def expected(self) -> list[Values] | None:
         """The expected results of the sample, or None if it has none.

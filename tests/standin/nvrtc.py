@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import os
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from shares import ALL
+
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-WANTED = os.environ.get("CNTK_TEST_ARCHITECTURES", "one")
-"""``one`` architecture for each source, or ``all``, which takes three times as long."""
 
 SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
@@ -74,12 +73,12 @@ def compiled(text: str, architecture: str, options: Sequence[str]) -> Report:
 
 
 def reports(text: str, options: Sequence[str]) -> list[Report]:
-    """Compile a source for the architectures that are wanted; if that is one, the source's checksum chooses it.
+    """Compile a source for an architecture, which its checksum chooses, or for all where that is wanted.
 
     Raises:
         ValueError: it cannot be compiled; the message contains the compiler's.
     """
-    chosen = ARCHITECTURES if WANTED == "all" else (ARCHITECTURES[crc32(text.encode()) % len(ARCHITECTURES)],)
+    chosen = ARCHITECTURES if ALL else (ARCHITECTURES[crc32(text.encode()) % len(ARCHITECTURES)],)
     return [compiled(text, architecture, options) for architecture in chosen]
 
 
