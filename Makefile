@@ -19,7 +19,7 @@ PYTHON3 ?= $(shell for python in python3 python3.14 python3.13 python3.12 python
 help:
 	@echo "make demo      train a digit recogniser and save a picture of what it recognises"
 	@echo "make notebooks the notebooks of examples/notebooks with their outputs, in build/notebooks"
-	@echo "make test      run all tests but those of the backend of GPUs, and of ONNX files"
+	@echo "make test      run all tests but those of the backend of GPUs, of ONNX files and of the docs"
 	@echo "make test-onnx            compare models in ONNX files with ONNX Runtime, and read everyone's"
 	@echo "make test-without-numba   run the fast unit tests in an environment that has no Numba"
 	@echo "make test-checked         run the tests of operators on a backend that watches them, with compiled loops turned off"
@@ -68,8 +68,8 @@ build/notebooks/%.ipynb: examples/notebooks/%.py examples/notebooks/make.py buil
 	PYTHONPATH=$(CURDIR)/build/jupyter $(PYTHON) examples/notebooks/make.py $< $@
 
 # Tests of the backend cupy compile hundreds of CUDA sources; test-standin runs them.  Those of ONNX files run thousands of models in ONNX
-# Runtime, and those of the site follow upon its making.
-APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx --ignore tests/site
+# Runtime, those of the site follow upon its making, and make docs runs what the docs show.
+APART = --ignore tests/backends/cupy --ignore tests/unit/plugins/formats/onnx --ignore tests/site --ignore tests/programs/test_docs.py
 
 test: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS) $(APART)
