@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ _EXACT = 2**31
 """Sums of lengths below this do not wrap around, so that one that is too large cannot be offset by others."""
 
 _USUAL = (np.dtype(np.int32), np.dtype(np.int64))
+_DTYPE, _NDIM, _PARTS = attrgetter("dtype"), attrgetter("ndim"), [attrgetter(name) for name in ("data", "indices", "indptr")]
 
 TERMS_AT_ONCE = 2**22
 """Elements of the terms of a product that are in memory together."""
@@ -251,27 +253,26 @@ def stacked(parts: Sequence[Any], width: int) -> CsrMatrix | None:
         parts: objects, of which the first is a CSR matrix.
         width: how many columns each of them has.
     """
-    kind, arrays = type(parts[0]), np.ndarray
-    if not all(type(part) is kind for part in parts):
+    if len({*map(type, parts)}) > 1:
         return None
+    data, indices, starts = ([*map(of, parts)] for of in _PARTS)
+    arrays = (*data, *indices, *starts)
+    if {*map(type, arrays)} != {np.ndarray} or {*map(_NDIM, arrays)} != {1}:
+        return None
+    places = {*map(_DTYPE, indices), *map(_DTYPE, starts)}
+    sizes, ends = [*map(len, data)], [*map(len, starts)]
     shapes = [part.shape for part in parts]
-    data, indices, starts = [part.data for part in parts], [part.indices for part in parts], [part.indptr for part in parts]
-    if not (
-        all(type(array) is arrays and array.ndim == 1 for array in (*data, *indices, *starts))
-        and all(len(shape) == 2 and shape[1] == width for shape in shapes)
-        and len({*[array.dtype for array in indices], *[array.dtype for array in starts]}) == 1
-        and starts[0].dtype in _USUAL
-    ):
+    if len(places) > 1 or places.isdisjoint(_USUAL) or 1 in ends:
         return None
-    sizes, rows = [array.size for array in data], [array.size - 1 for array in starts]
-    if [array.size for array in indices] != sizes or [shape[0] for shape in shapes] != rows or 0 in rows:
+    if [*map(len, indices)] != sizes or shapes != [(end - 1, width) for end in ends]:
         return None
     joined, entries = np.concatenate(starts), sum(sizes)
-    after = np.cumsum(rows) + np.arange(1, len(rows) + 1)  # behind the last start of each
-    begins = after - rows - 1
-    if joined[begins].any() or (joined[after - 1] != sizes).any() or entries >= _EXACT:
+    after = np.cumsum(ends)
+    if joined[after - ends].any() or (joined[after - 1] != sizes).any() or entries >= _EXACT:
         return None
-    counts = np.delete(joined[1:] - joined[:-1], after[:-1] - 1)
+    is_within_part = np.ones(len(joined) - 1, bool)
+    is_within_part[after[:-1] - 1] = False
+    counts = (joined[1:] - joined[:-1])[is_within_part]
     values, columns = np.concatenate(data), np.concatenate(indices)
     if not (is_within(counts, entries + 1) and is_within(columns, width)):
         return None
