@@ -143,12 +143,19 @@ def _gathered(size: int) -> Call:
     return lambda: gathered.eval({numbers: data})
 
 
+def _summed_steps(size: int) -> Call:
+    x, count = C.sequence.input_variable(64), _rows(size, 20 * 64)
+    summed, data = C.sequence.reduce_sum(x), [np.ones((20, 64), np.float32)] * count
+    return lambda: summed.eval({x: data})
+
+
 WORKLOADS: dict[str, Make] = {
     "attention_compiled": _ATTENDED,
     "attention_shared": _within(_ATTENDED, attention_compiled=0),
     "softmax_compiled": _SOFTMAX,
     "cross_entropy_compiled": _cross_entropy,
     "gather_compiled": _gathered,
+    "sequence_sum_compiled": _summed_steps,
     "exponentials_shared": _within(_SOFTMAX, softmax_compiled=0),
     "reduction_compiled": _SUMMED,
     "reduction_shared": _within(_SUMMED, reduction_compiled=0),

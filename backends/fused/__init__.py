@@ -31,6 +31,7 @@ OPERATORS = {
     "reduction:ReduceSum": "reduction:ReductionKernel",
     "rnnstack:OptimizedRNNStack": "rnnstack:OptimizedRNNStackKernel",
     "sequence_attention:SequenceAttention": "sequence_attention:SequenceAttentionKernel",
+    "sequence_reduction:SequenceReduceSum": "sequence_reduction:SequenceReduceSumKernel",
     "slicing:Gather": "gather:GatherKernel",
     "softmax:LogSoftmax": "softmax:LogSoftmaxKernel",
     "softmax:Softmax": "softmax:SoftmaxKernel",

@@ -93,6 +93,7 @@ class Thresholds:
     reduction_compiled: int = _from(2**15, "elements", "reductions run in compiled loops")
     reduction_shared: int = _from(2**18, "elements", "threads share reductions without exponentials")
     rows_shared: int = _from(2**20, "elements of scattered rows", "threads, which sleep by then, share loops over them")
+    sequence_sum_compiled: int = _from(2**13, "elements of all steps", "steps of sequences are added up by a compiled loop")
     shuffle_compiled: int = _from(1 << 20, "sequences", "they are put in random order by a compiled loop")
     softmax_compiled: int = _from(2**14, "elements", "softmax and its logarithm run in compiled loops")
     sparse_product_compiled: int = _from(2**17, "elements of a parameter", "products with sparse data in training run in compiled loops")
