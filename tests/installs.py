@@ -2,8 +2,9 @@
 
     python tests/installs.py [--wheel FILE]
 
-The checkout, the sdist and the URL of the repository are built in isolation by pip, as is what an editable install needs; of the first three
-only the sdist compiles machine code, which takes minutes.  The wheel is tried on every Python that is to be had, beside other versions of Numba, and without Numba and SciPy.
+The checkout, the sdist and the URL of the repository are built in isolation by pip, as is what an editable install needs; of these only
+the sdist compiles machine code, which takes minutes.  The wheel is tried on every Python that is to be had, beside other versions of Numba,
+and without Numba and SciPy.
 """
 
 from __future__ import annotations
