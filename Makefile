@@ -87,11 +87,11 @@ test-checked: $(VENV)/dev.installed
 KERNELS_TESTED = convolution dropout layers losses normalization pooling products random_graphs recurrence reductions repeated_steps rnnstack sequence_ops sequential_convolution sparse
 
 # Strictness 1 has CuPy's rules; 2 and 3 refuse more, except from the tests that tests/standin lists for each, first without kernels, then
-# with them.  g++ takes a second for the source of a kernel, so that fewer tests run with kernels.  Long sums are NumPy's there.
+# with them.  g++ takes a second for the source of a kernel, so that fewer tests run with kernels.
 test-standin: export CNTK_TEST_BACKEND=standin
 test-standin: $(VENV)/dev.installed
 	env -u CNTK_TEST_BACKEND $(PYTHON) -m pytest -n $(JOBS) tests/backends/cupy
-	CNTK_PLUGINS=-cupy_kernels $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' -k 'not kernels_compute' --ignore tests/backends/every/test_long_sums.py tests/backends/every
+	CNTK_PLUGINS=-cupy_kernels $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' -k 'not kernels_compute' tests/backends/every
 	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
 	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
 	CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k finite_differences

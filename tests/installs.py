@@ -120,16 +120,16 @@ def _is(python: str, version: str) -> bool:
     return done.stdout.strip() == version
 
 
-def built(folder: Path, python: str) -> Iterator[tuple[str, list[str]]]:
-    """What is installed in each way that has pip build the package, in isolation."""
-    yield "checkout", [str(ROOT)]
-    yield "URL", [f"git+{ROOT.as_uri()}"]
+def built(folder: Path, python: str) -> Iterator[tuple[str, str, bool]]:
+    """What is installed in each way that has pip build the package, in isolation, and whether machine code is compiled with it."""
+    yield "checkout", str(ROOT), False
+    yield "URL", f"git+{ROOT.as_uri()}", False
     builder = folder / "builder"
     run([python, "-m", "venv", str(builder)], folder)
     run([str(builder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "build"], folder)
     run([str(builder / "bin" / "python"), "-m", "build", "--sdist", "--outdir", str(folder / "sdist"), str(ROOT)], folder)
     (sdist,) = (folder / "sdist").iterdir()
-    yield "sdist", [str(sdist)]
+    yield "sdist", str(sdist), True
 
 
 def future_numba(folder: Path) -> str:
@@ -159,14 +159,10 @@ def try_all(folder: Path, pythons: Sequence[str], wheel: Path | None) -> None:
     """Try all ways in a folder: those that build on the first Python, the wheel on each."""
     first = pythons[0]
     comes = "on: machine code comes with the package" if COMPILES else "on: "
-    for title, what in built(folder, first):
+    for title, what, brings_code in built(folder, first):
         environment = Environment(folder, first, title)
-        if title == "sdist":
-            environment.install(*what)
-            environment.check(comes, is_compiled=True)
-        else:
-            environment.install(*what, CNTK_BUILD_MACHINE_CODE="0")
-            environment.check(ALONE, is_compiled=True)
+        environment.install(what, CNTK_BUILD_MACHINE_CODE="1" if brings_code else "0")
+        environment.check(comes if brings_code else ALONE, is_compiled=True)
     if wheel is None:
         run([first, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder / "wheel"), str(ROOT)], folder)
         (wheel,) = (folder / "wheel").iterdir()
