@@ -21,7 +21,7 @@ NOBODY = 65534
 
 
 @pytest.fixture(autouse=True)
-def mask() -> Iterator[None]:
+def usual_mask() -> Iterator[None]:
     """The user's mask that most systems have."""
     before = os.umask(0o022)
     yield
