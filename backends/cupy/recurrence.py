@@ -36,7 +36,7 @@ def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
     found = [reader.operations(call) for call in schedule.calls]
     if not backend.blocks_together or schedule.sequences * sum(map(multiplications, found)) > MOST_MULTIPLICATIONS:
         return schedule.calls
-    return persistent(schedule, reader.operations, partial(Machine, schedule, all(found)), RepeatablePersistent)
+    return persistent(schedule, found, reader.operations, partial(Machine, schedule, all(found)), RepeatablePersistent)
 
 
 class Machine:

@@ -38,7 +38,8 @@ def fuse(schedule: LoopSchedule) -> Sequence[Call | DelayCopy | Persistent]:
     if max(schedule.sequences, SEQUENCES_AT_ONCE) * sum(map(multiplications, found)) > MOST_MULTIPLICATIONS:
         return schedule.calls
     matrices = Matrices(schedule, [one.matrix.array for of_call in found for one in of_call if isinstance(one, Product)])
-    return persistent(schedule, lambda call: matrices.copied(reader.operations(call)), partial(Machine, schedule, matrices))
+    copied = [matrices.copied(operations) for operations in found]
+    return persistent(schedule, copied, lambda call: matrices.copied(reader.operations(call)), partial(Machine, schedule, matrices))
 
 
 class Matrices:

@@ -35,23 +35,23 @@ Build = Callable[[Sequence[Operation], Sequence[Any]], Machine]
 
 
 def persistent(
-    schedule: LoopSchedule, read: Read, build: Build, kind: type[Persistent] | None = None
+    schedule: LoopSchedule, found: Sequence[Sequence[Operation]], read: Read, build: Build, kind: type[Persistent] | None = None
 ) -> Sequence[Call | DelayCopy | Persistent]:
     """The calls of a schedule, with a :class:`Persistent` one in the place of those that one kernel does.
 
     Args:
         schedule: the schedule.
-        read: translates its calls.
+        found: the operations of each of its calls.
+        read: translates a call anew.
         build: makes the kernel.
         kind: the class of the calls that a kernel does, :class:`Persistent` if None.
     """
-    found = [read(call) for call in schedule.calls]
     parts: list[Call | DelayCopy | Persistent] = []
     for dtype, group in groupby(zip(schedule.calls, found, strict=True), key=lambda pair: dtype_of(pair[1])):
         calls, operations = zip(*group, strict=True)
         is_possible = bool(dtype) and plan.of([one for of_call in operations for one in of_call]) is not None
         passing = schedule.passing if len(calls) == len(found) else ()
-        parts.extend([(kind or Persistent)(calls, passing, read, build)] if is_possible else calls)
+        parts.extend([(kind or Persistent)(calls, operations, passing, read, build)] if is_possible else calls)
     return parts
 
 
@@ -60,8 +60,9 @@ class Persistent:
 
     Args:
         calls: the calls.
+        operations: the operations of each of them.
         passing: arrays that nothing else reads.
-        read: translates the calls.
+        read: translates a call anew.
         build: makes the kernel.
 
     Attributes:
@@ -69,15 +70,22 @@ class Persistent:
         instruction: the instruction of the first of them.
     """
 
-    def __init__(self, calls: Sequence[Call | DelayCopy], passing: Sequence[Any], read: Read, build: Build) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Call | DelayCopy],
+        operations: Sequence[Sequence[Operation]],
+        passing: Sequence[Any],
+        read: Read,
+        build: Build,
+    ) -> None:
         self.calls, self.instruction = calls, calls[0].instruction
         self._passing, self._read, self._build = passing, read, build
         self._attributes = [(call.instruction.op, name) for call in calls for name in call.instruction.op._attribute_names]
-        self._translate()
+        self._set(operations)
 
-    def _translate(self) -> None:
+    def _set(self, operations: Sequence[Sequence[Operation]]) -> None:
         self._values = self._current_values()
-        self._operations = [self._read(call) for call in self.calls]
+        self._operations = operations
         self._machine = self._build([one for of_call in self._operations for one in of_call], self._passing)
         self._machines: dict[int, Machine] = {}
 
@@ -87,7 +95,7 @@ class Persistent:
     def begin(self) -> None:
         """Prepare for a run; write the kernel anew where attributes of operators are others than in the run before."""
         if self._attributes and self._current_values() != self._values:
-            self._translate()
+            self._set([self._read(call) for call in self.calls])
         self._machine.begin()
 
     def run(self, offsets: Any, begin: int, end: int, rising: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..graph.variable import Variable
@@ -143,7 +144,7 @@ class Instruction:
             yield index
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Loop:
     """A recurrence: instructions that run once a step.
 
@@ -158,3 +159,8 @@ class Loop:
     body: list[Instruction]
     slots: set[int]
     zeros: list[int]
+
+    @cached_property
+    def touched(self) -> tuple[int, ...]:
+        """Slots of all values and gradients that the body works with."""
+        return tuple(sorted({index for instruction in self.body for index in instruction.touched()}))

@@ -225,7 +225,7 @@ class Binding:
                     self.forward_steps.extend(self._together(chain, steps))
             else:
                 self._bind_views(body)
-                bound_loop = self.bound_loops[loop] = self._bound_loop(loop)
+                bound_loop = self.bound_loops[loop] = self._workspace.bound_loop(loop, self)
                 bound_loop.bind_forward()
         if not self.is_last:
             return
@@ -285,15 +285,6 @@ class Binding:
             fused = self.plans[chain].bind(self.arrays, self.contexts[chain.members[0]])
             return [FusedCall(fused, chain.members, calls).step()] if calls else []
         return in_blocks(self, chain, steps) if chain in self.block_rows else steps
-
-    def _bound_loop(self, loop: Loop) -> BoundLoop:
-        """A loop at work on the arrays; that of another size of minibatch if these lie in the same places."""
-        known = self.placement.bound_loops.get(loop)
-        if known is None or not known.fits(self):
-            known = self.placement.bound_loops[loop] = BoundLoop(self, loop)
-        else:
-            known.take_over(self)
-        return known
 
     def _context(self, instruction: Instruction) -> Context:
         arguments = self.backend, self.program.training, self.pool

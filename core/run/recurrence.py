@@ -107,11 +107,10 @@ class BoundLoop:
         self.take_over(binding)
         self.padded_rows = padded_rows(self.samples)
         slots = binding.program.slots
-        touched = {index for instruction in loop.body for index in instruction.touched()}
-        is_sparse = any(slots[index].spec.sparse or slots[index].kind == ROWS for index in touched)
+        is_sparse = any(slots[index].spec.sparse or slots[index].kind == ROWS for index in loop.touched)
         self._is_lasting = binding.program.stages == 1 and not is_sparse
-        self._shapes = {index: binding.sizes.shapes[index] for index in touched}
-        self._held = {index: binding.arrays[index] for index in touched if slots[index].kind in (HELD, FOLDED)}
+        self._shapes = {index: binding.sizes.shapes[index] for index in loop.touched}
+        self._held = {index: binding.arrays[index] for index in loop.touched if slots[index].kind in (HELD, FOLDED)}
 
     def fits(self, binding: Binding) -> bool:
         """Whether the loop can be reused for arrays of another size in the same places, which may have fewer rows."""
@@ -288,8 +287,7 @@ class LoopSchedule:
     def __init__(self, bound_loop: BoundLoop, *, rising: bool) -> None:
         self.bound_loop, self.rising = bound_loop, rising
         binding = bound_loop.binding
-        touched = {index for instruction in bound_loop.loop.body for index in instruction.touched()}
-        self._fixed = {id(binding.arrays[index]) for index in touched if binding.layouts[index] is None}
+        self._fixed = {id(binding.arrays[index]) for index in bound_loop.loop.touched if binding.layouts[index] is None}
         self.calls: list[Call | DelayCopy] = []
 
     def add(self, shift: DelayCopy) -> None:

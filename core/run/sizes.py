@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,10 @@ class Sizes:
         made._of_axes, made._first_on = dict(self._of_axes), dict(self._first_on)
         made._complete(stage, decided)
         return made
+
+    def of_samples(self, slots: Iterable[int]) -> tuple[Shape, ...]:
+        """Shapes of the samples of some values; whole shapes of those that have no rows."""
+        return tuple([self.shapes[index][self.layouts[index] is not None :] for index in slots])
 
     def are_those_of(self, feeds: Sequence[Feed]) -> bool:
         """Whether they are the sizes for other data of the same shapes, too: its sequences are as long, and none continues another."""

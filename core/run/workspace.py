@@ -8,6 +8,7 @@ allocates nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import le
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
@@ -21,29 +22,43 @@ from ..values.feed import Feed
 from . import memory, profiling
 from .binding import Binding
 from .placed_rows import Room
+from .recurrence import BoundLoop
 from .sizes import Sizes
 
 if TYPE_CHECKING:
     from ..graph.variable import Variable
     from ..program.program import Program
     from ..program.slots import Loop
-    from .recurrence import BoundLoop
+
+ROOMY = 1.5
+"""Up to so many times the bytes of its arrays a minibatch takes up in places that were found for larger ones."""
 
 KEPT_BINDINGS, KEPT_RECORDINGS = 16, 64
 """How many sizes of minibatch bindings are kept for: more where work is recorded, since a recording takes many steps to pay."""
+
+
+Lives = tuple[tuple[int, int], ...]
+"""First and last moment at which each array is needed."""
 
 
 class Placement(NamedTuple):
     """Where the arrays of a stage lie.
 
     Attributes:
+        nbytes, lives: the room that each array has, and when it is needed.
         arena, offsets: the memory, and where each array begins in it.
-        bound_loops: loops at work on arrays that lie so.
+        bound_loops: loops at work on arrays that lie so, by loop and :meth:`~cntk.core.run.sizes.Sizes.of_samples`.
     """
 
+    nbytes: tuple[int, ...]
+    lives: Lives
     arena: Any
     offsets: Sequence[int]
-    bound_loops: dict[Loop, BoundLoop]
+    bound_loops: dict[Any, BoundLoop]
+
+    def has_room(self, nbytes: tuple[int, ...]) -> bool:
+        """Whether arrays of so many bytes lie well in these places."""
+        return all(map(le, nbytes, self.nbytes)) and sum(self.nbytes) <= ROOMY * sum(nbytes)
 
 
 class Workspace:
@@ -135,15 +150,43 @@ class Workspace:
         _keep(bindings, key, binding, self._kept)
         return binding
 
-    def place(self, stage: int, nbytes: tuple[int, ...], lives: tuple[tuple[int, int], ...]) -> Placement:
-        """Where arrays of so many bytes, needed from one moment to another, lie in the arena of a stage."""
+    def place(self, stage: int, nbytes: tuple[int, ...], lives: Lives) -> Placement:
+        """Where arrays of so many bytes, needed from one moment to another, lie in the arena of a stage.
+
+        Sequences seldom have the same lengths twice: where there is room for them they lie as others did, and loops stay as they are.
+        """
         placements = self._placements[stage]
-        found = placements.pop((nbytes, lives), None)
+        found = _with_room(placements, nbytes, lives)
         if found is None:
-            births, deaths = zip(*lives, strict=True) if lives else ((), ())
-            offsets, total = memory.plan(nbytes, births, deaths, self.program.backend.alignment)
-            found = Placement(self._reserve(stage, total), offsets, {})
-        _keep(placements, (nbytes, lives), found, self._kept)
+            found = self._placed_for_both(stage, _latest_room(placements, lives), nbytes, lives) or self._placed(stage, nbytes, lives)
+        placements.pop((found.nbytes, lives), None)
+        _keep(placements, (found.nbytes, lives), found, self._kept)
+        return found
+
+    def _placed_for_both(self, stage: int, room: tuple[int, ...] | None, nbytes: tuple[int, ...], lives: Lives) -> Placement | None:
+        """A placement that has the room of another one, too; None where that takes too much memory, or there is no other one."""
+        largest = nbytes if room is None else tuple(map(max, nbytes, room))
+        if largest == nbytes or sum(largest) > ROOMY * sum(nbytes):
+            return None
+        try:
+            return self._placed(stage, largest, lives)
+        except MemoryError:
+            return None
+
+    def _placed(self, stage: int, nbytes: tuple[int, ...], lives: Lives) -> Placement:
+        births, deaths = zip(*lives, strict=True) if lives else ((), ())
+        offsets, total = memory.plan(nbytes, births, deaths, self.program.backend.alignment)
+        return Placement(nbytes, lives, self._reserve(stage, total), offsets, {})
+
+    def bound_loop(self, loop: Loop, binding: Binding) -> BoundLoop:
+        """A loop at work on a binding's arrays; that of another size of minibatch if these lie in the same places."""
+        bound_loops, key = binding.placement.bound_loops, (loop, binding.sizes.of_samples(loop.touched))
+        found = bound_loops.pop(key, None)
+        if found is None or not found.fits(binding):
+            found = BoundLoop(binding, loop)
+        else:
+            found.take_over(binding)
+        _keep(bound_loops, key, found, self._kept)
         return found
 
     def room(self, slot: int) -> Room:
@@ -190,6 +233,17 @@ class Workspace:
                 raise ValueError(
                     f"the inputs' minibatches have different numbers of samples: {', '.join(given)}{self._hint_of_batch(feeds)}"
                 )
+
+
+def _with_room(placements: dict[Any, Placement], nbytes: tuple[int, ...], lives: Lives) -> Placement | None:
+    """The placement used last among those with room for arrays of so many bytes."""
+    found = (placement for placement in reversed(placements.values()) if placement.lives == lives and placement.has_room(nbytes))
+    return next(found, None)
+
+
+def _latest_room(placements: dict[Any, Placement], lives: Lives) -> tuple[int, ...] | None:
+    """The room of each array in the placement used last among those of arrays that are needed when these are."""
+    return next((placement.nbytes for placement in reversed(placements.values()) if placement.lives == lives), None)
 
 
 def _have_sequences(feeds: Sequence[Feed]) -> bool:
