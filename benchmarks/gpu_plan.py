@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parent
 TESTS, OURS, EAGER, GRAPH, COMPILED = "tests", "opencntk", "torch", "torch graph", "torch compiled"
 """Ways: the tests of backends; a workload here; and in PyTorch as it is, as a CUDA graph made by hand, and compiled."""
 
-OURS_FAST, GRAPH_FAST = "opencntk, TF32", "torch graph, TF32"
+OURS_FAST, GRAPH_FAST = "opencntk TF32", "torch graph TF32"
 """Ways in which float32 may be rounded to TF32 before products, and engines of convolutions are chosen by their times."""
 
 TESTED = ("tests/backends/every", "tests/backends/cupy")

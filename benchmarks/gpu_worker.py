@@ -46,7 +46,7 @@ Step = Callable[..., Any]
 
 def main(workloads: str, ways: str, file: str, seconds: str) -> None:
     ends = time.monotonic() + float(seconds)
-    measurements = list(itertools.product(workloads.split(","), ways.split(",")))
+    measurements = measurements_of(workloads, ways)
     found: list[dict[str, Any]] = []
     for number, (workload, way) in enumerate(measurements):
         now = time.monotonic()
@@ -56,6 +56,11 @@ def main(workloads: str, ways: str, file: str, seconds: str) -> None:
         except Exception:  # others may do better
             found.append({"left_out": f"it failed: {traceback.format_exc()[-2000:]}"})
         Path(file).write_text(json.dumps(found), encoding="utf-8")  # what comes may fail, and take the process along
+
+
+def measurements_of(workloads: str, ways: str) -> list[tuple[str, str]]:
+    """The workloads, each with the ways in which it is run, of their names with commas between."""
+    return list(itertools.product(workloads.split(","), ways.split(",")))
 
 
 def module_of(workload: str) -> tuple[Any, Sequence[str]]:

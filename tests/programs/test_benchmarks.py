@@ -234,6 +234,7 @@ def test_many_workers_are_simulated(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("benchmarks")
 def test_the_plan_for_a_gpu_has_every_workload_in_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     import gpu_plan
+    import gpu_worker
     from figures import FIGURES, LARGE
 
     monkeypatch.setattr(gpu_plan.Job, "why_not", lambda job: "")
@@ -241,6 +242,8 @@ def test_the_plan_for_a_gpu_has_every_workload_in_its_time(monkeypatch: pytest.M
     assert jobs[0].ways == (gpu_plan.TESTS,)
     rows = [(row["workload"], row["way"]) for job in jobs for row in job.rows()]
     assert len(rows) == len(set(rows))
+    measured = [one for job in jobs[1:] for one in gpu_worker.measurements_of(*job.command(Path("found.json"), 9.0)[2:4])]
+    assert measured == rows[1:]
     timed = [figure for figure in (*FIGURES, *LARGE) if figure.measure == "step_time"]
     assert {workload for workload, way in rows if way == gpu_plan.OURS} == {figure.workload for figure in timed}
     compared = {figure.workload for figure in timed if "torch" in figure.modules}

@@ -9,6 +9,7 @@ import pytest
 
 import cntk as C
 from cntk.core.run import recurrence
+from cntk.core.run.workspace import Placement
 from cntk.layers import LSTM, Dense, Recurrence, Sequential
 
 
@@ -63,3 +64,48 @@ def test_numbers_do_not_depend_on_what_sweeps_served_before() -> None:
     for data in batches:
         for found, expected in zip(gradients(serving, data), gradients(loss_of(1), data), strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+def loss_of_two(seed: int) -> tuple[Any, Any, Any]:
+    """A loss of sequences on two axes, with the two inputs."""
+    C.cntk_py.set_fixed_random_seed(seed)
+    first, second = C.sequence.input_variable(3, name="first"), C.sequence.input_variable(3, sequence_axis=C.Axis("other"), name="second")
+    last = [C.sequence.last(Recurrence(LSTM(width))(x)) for width, x in ((5, first), (4, second))]
+    return C.reduce_sum(C.sin(Dense(3)(C.splice(*last))), 0), first, second
+
+
+def test_sequences_on_two_axes_lie_where_those_of_other_lengths_lay(sweeps: list[Any]) -> None:
+    loss, first, second = loss_of_two(1)
+    pairs = [((20, 20), (15, 15)), ((15, 15), (20, 20)), ((20, 20), (15, 15)), ((19, 18), (17, 19)), ((16, 20), (20, 15)), ((14, 20), (17, 14))]
+    counted = []
+    for pair in pairs:
+        data = dict(zip((first, second), (minibatch(*lengths) for lengths in pair), strict=True))
+        found = loss.grad(data, wrt=loss.parameters)
+        counted.append(len(sweeps))
+        other, *inputs = loss_of_two(1)
+        expected = other.grad(dict(zip(inputs, data.values(), strict=True)), wrt=other.parameters)
+        sweeps[counted[-1] :] = []
+        for mine, fresh in zip(loss.parameters, other.parameters, strict=True):
+            np.testing.assert_array_equal(found[mine], expected[fresh])
+    assert counted[2:] == [counted[2]] * 4, "nothing is bound anew for lengths in between"
+
+
+def test_sweeps_are_kept_for_vectors_of_several_lengths(sweeps: list[Any]) -> None:
+    """Where a width is free, each has sweeps of its own."""
+    C.cntk_py.set_fixed_random_seed(1)
+    x = C.sequence.input_variable((C.FreeDimension,))
+    total = C.reduce_sum(C.sequence.reduce_sum(Recurrence(lambda h, x: 0.5 * h + C.reduce_sum(C.tanh(x)))(x)))
+    random = np.random.default_rng(1)
+    counted = []
+    for width in (7, 6, 7, 6, 7):
+        total.eval({x: [random.standard_normal((length, width)).astype(np.float32) for length in (9, 8)]})
+        counted.append(len(sweeps))
+    assert counted[1:] == [counted[1]] * 4
+
+
+def test_few_arrays_do_not_lie_where_there_is_room_for_many() -> None:
+    placement = Placement((640, 64), ((0, 1), (1, 2)), None, (0, 640), {})
+    assert placement.has_room((640, 64))
+    assert placement.has_room((480, 64))
+    assert not placement.has_room((320, 64)), "they would be spread over twice as much memory"
+    assert not placement.has_room((600, 128))
