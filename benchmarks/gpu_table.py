@@ -35,7 +35,12 @@ def page(content: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in content["measured_on"]["versions"].items() if version)
     where = f"{content['measured_on']['backend']}; {versions}. {content.get('note', '')}".rstrip()
     repeated = [_exact(ways)[: len(AGAIN_HEAD)] for ways in again.values() if OURS in ways]
-    tables = [*_table(HEAD, exact), "", *([*_table(AGAIN_HEAD, repeated), ""] if repeated else []), *([*_table(FAST_HEAD, fast), ""] if fast else [])]
+    tables = [
+        *_table(HEAD, exact),
+        "",
+        *([*_table(AGAIN_HEAD, repeated), ""] if repeated else []),
+        *([*_table(FAST_HEAD, fast), ""] if fast else []),
+    ]
     return "\n".join([*tables, where])
 
 

@@ -76,7 +76,14 @@ def loss_of_two(seed: int) -> tuple[Any, Any, Any]:
 
 def test_sequences_on_two_axes_lie_where_those_of_other_lengths_lay(sweeps: list[Any]) -> None:
     loss, first, second = loss_of_two(1)
-    pairs = [((20, 20), (15, 15)), ((15, 15), (20, 20)), ((20, 20), (15, 15)), ((19, 18), (17, 19)), ((16, 20), (20, 15)), ((14, 20), (17, 14))]
+    pairs = [
+        ((20, 20), (15, 15)),
+        ((15, 15), (20, 20)),
+        ((20, 20), (15, 15)),
+        ((19, 18), (17, 19)),
+        ((16, 20), (20, 15)),
+        ((14, 20), (17, 14)),
+    ]
     counted = []
     for pair in pairs:
         data = dict(zip((first, second), (minibatch(*lengths) for lengths in pair), strict=True))
@@ -94,13 +101,13 @@ def test_sweeps_are_kept_for_vectors_of_several_lengths(sweeps: list[Any]) -> No
     """Where a width is free, each has sweeps of its own."""
     C.cntk_py.set_fixed_random_seed(1)
     x = C.sequence.input_variable((C.FreeDimension,))
-    total = C.reduce_sum(C.sequence.reduce_sum(Recurrence(lambda h, x: 0.5 * h + C.reduce_sum(C.tanh(x)))(x)))
+    total = C.reduce_sum(C.sequence.reduce_sum(Recurrence(lambda h, x: C.reduce_mean(C.tanh(x + h)))(x)))
     random = np.random.default_rng(1)
     counted = []
-    for width in (7, 6, 7, 6, 7):
-        total.eval({x: [random.standard_normal((length, width)).astype(np.float32) for length in (9, 8)]})
+    for width, lengths in [(7, (9, 9)), (6, (9, 9)), (7, (9, 8)), (6, (9, 8)), (7, (8, 8)), (6, (9, 7))]:
+        total.eval({x: [random.standard_normal((length, width)).astype(np.float32) for length in lengths]})
         counted.append(len(sweeps))
-    assert counted[1:] == [counted[1]] * 4
+    assert counted[1:] == [counted[1]] * 5
 
 
 def test_few_arrays_do_not_lie_where_there_is_room_for_many() -> None:
