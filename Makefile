@@ -78,11 +78,11 @@ test-onnx: $(VENV)/dev.installed
 	$(PYTHON) -m pytest -n $(JOBS) tests/unit/plugins/formats/onnx
 
 test-without-numba: build/bare.made
-	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking
+	$(if $(CNTK_CI),CNTK_CI=without-numba) build/bare/bin/python -m pytest -n $(JOBS) -m 'not slow' --share 2 --ignore tests/unit/plugins/formats/onnx tests/unit tests/backends/numpy tests/backends/fused tests/backends/checking
 
 # Without kernels there are none to compare.
 test-checked: $(VENV)/dev.installed
-	CNTK_FUSED=0 CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' -k 'not kernels_compute' tests/backends/every
+	CNTK_FUSED=0 CNTK_TEST_BACKEND=checking $(PYTHON) -m pytest -n $(JOBS) --share 2 -m 'not slow' -k 'not kernels_compute' tests/backends/every
 
 KERNELS_TESTED = convolution dropout layers losses normalization pooling products random_graphs recurrence reductions repeated_steps rnnstack sequence_ops sequential_convolution sparse
 
@@ -91,16 +91,16 @@ KERNELS_TESTED = convolution dropout layers losses normalization pooling product
 test-standin: export CNTK_TEST_BACKEND=standin
 test-standin: $(VENV)/dev.installed
 	env -u CNTK_TEST_BACKEND $(PYTHON) -m pytest -n $(JOBS) tests/backends/cupy
-	CNTK_PLUGINS=-cupy_kernels $(PYTHON) -m pytest -n $(JOBS) -m 'not slow' -k 'not kernels_compute' tests/backends/every
-	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
-	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
-	CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k finite_differences
-	CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) tests/backends/every/test_ops.py -k finite_differences
-	$(PYTHON) -m pytest -n $(JOBS) $(KERNELS_TESTED:%=tests/backends/every/test_%.py)
+	CNTK_PLUGINS=-cupy_kernels $(PYTHON) -m pytest -n $(JOBS) --share 3 -m 'not slow' -k 'not kernels_compute' tests/backends/every
+	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
+	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
+	CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/every/test_ops.py -k finite_differences
+	CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/every/test_ops.py -k finite_differences
+	$(PYTHON) -m pytest -n $(JOBS) --share 2 $(KERNELS_TESTED:%=tests/backends/every/test_%.py)
 
 # Simulated threads are Python's, so that only what has kernels is run, and of that what is small.
 test-simulator: $(VENV)/dev.installed
-	NUMBA_ENABLE_CUDASIM=1 CNTK_TEST_BACKEND=numba-cuda $(PYTHON) -m pytest -n $(JOBS) tests/backends/numba_cuda \
+	NUMBA_ENABLE_CUDASIM=1 CNTK_TEST_BACKEND=numba-cuda $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/numba_cuda \
 		tests/backends/every/test_dropout.py tests/backends/every/test_losses.py tests/backends/every/test_ops.py \
 		tests/backends/every/test_sparse_products.py -k 'numba_cuda or dropout or entropy or softmax or sparse_products'
 

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import shares
 import skips
 import standin
 
@@ -41,6 +42,10 @@ if os.environ.get("CNTK_TEST_BACKEND") == "standin":
     NumpyBackend.for_tests = True  # type: ignore[attr-defined]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", type=int, default=1, help="run one of so many tests")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Count what is skipped in continuous integration, and have default thresholds, whatever this machine's are."""
     skips.begin(config)
@@ -49,8 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
         setattr(thresholds, threshold.name, threshold.default)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What the stand-in for GPUs refuses by its strictness is known."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A share of tests may be enough; what the stand-in for GPUs refuses by its strictness is known."""
+    shares.keep_share(config, items)
     if os.environ.get("CNTK_TEST_BACKEND") == "standin":
         standin.expect_refusals(items)
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from shares import share
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "notebooks"
 SCRIPTS = sorted(FOLDER.glob("[0-9]*.py"))
@@ -51,7 +52,7 @@ def test_there_are_twelve_at_least() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+@pytest.mark.parametrize("script", share(SCRIPTS, 2), ids=share(NAMES, 2))
 def test_what_it_claims_holds(script: Path, tmp_path: Path) -> None:
     require(script)
     command = [sys.executable, str(script)]
