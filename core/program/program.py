@@ -61,7 +61,7 @@ class Program:
         instructions: operators in the order of the forward pass; the backward pass goes the other way.
         inputs, arguments: slots that data is fed to, and their variables.
         fast_inputs: the same, with the data that needs no conversion.
-        is_static: whether all shapes are known without data.
+        sized_by_data: instructions with operands or results whose shapes are not known without data.
         stages: how many stages it runs in; between two of them operators compute layouts from data.
         slots_of_stage: slots whose arrays are placed in each stage.
         has_loops: whether there are recurrences.
@@ -123,8 +123,11 @@ class Program:
         for one in passes:
             run_pass(one, one.arrange, self)
         self.slots_of_stage = self._slots_by_stage(stage_of)
-        self.is_static = all(slot.spec.is_concrete for slot in self.slots)
+        self.sized_by_data = {instruction for instruction in self.instructions if self._is_sized_by_data(instruction)}
         self.idle: list[Any] = []
+
+    def _is_sized_by_data(self, instruction: Instruction) -> bool:
+        return not all(self.slots[index].spec.is_concrete for index in instruction.used_forward())
 
     # ---- forward ----
 

@@ -76,7 +76,7 @@ class Sizes:
         program = self.program
         here = [instruction for instruction in program.instructions if instruction.stage == stage]
         for loop, body in groupby(here, key=lambda instruction: instruction.loop):
-            if loop is not None and not program.is_static:
+            if loop is not None and not program.sized_by_data.isdisjoint(loop.body):
                 self._settle(loop.body)
             for instruction in body:
                 self._size(instruction, decided.get(instruction))
@@ -90,12 +90,13 @@ class Sizes:
         """Find the shapes in a recurrence that data decide, whose operands depend on its results, from what the operands outside tell."""
         results = {index for instruction in body for index in instruction.outputs}
         wanted = {index for index in results if not self.program.slots[index].spec.is_concrete}
+        telling = [instruction for instruction in body if not wanted.isdisjoint(instruction.outputs)]
         for index in wanted:
             self.specs[index] = self.specs[index].but(shape=None)
         rounds = [Assuming.KNOWN_OPERANDS] * (len(body) + 2) + [Assuming.INITIAL_STATES] * (len(body) + 2)
         for assuming in rounds:
             before = {index: self.specs[index] for index in wanted}
-            for instruction in body:
+            for instruction in telling:
                 fixed = [i not in wanted for i in instruction.inputs]
                 made = assume(instruction.op, [self.specs[i] for i in instruction.inputs], fixed, assuming)
                 for index, spec in zip(instruction.outputs, made, strict=True):
@@ -106,7 +107,7 @@ class Sizes:
                 return
 
     def _size(self, instruction: Instruction, decided: Layout | None) -> None:
-        if not self.program.is_static:
+        if instruction in self.program.sized_by_data:
             for index, spec in zip(instruction.outputs, self._infer(instruction), strict=True):
                 self.specs[index] = spec
         if decided is not None and decided.shapes is not None:

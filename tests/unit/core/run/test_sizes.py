@@ -256,3 +256,25 @@ def test_values_on_an_axis_that_no_operand_is_on_have_the_rows_of_an_input_on_it
         sized(Moved(BATCH)(w), {})
     with pytest.raises(ValueError, match=told):
         sized(Moved((*BATCH, Axis("made of nothing")))(x), data)
+
+
+def test_only_what_free_dimensions_reach_is_inferred_for_each_size() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    class Twice(Op):
+        op_name = "Twice"
+
+        def infer(self, x: Spec) -> Spec:
+            seen.append(x.dims)
+            return x.but()
+
+        def forward(self, ctx: Any, out: Any, x: Any) -> None:
+            np.add(x, x, out=out)
+
+    fixed, free = C.input_variable(3), C.input_variable((C.FreeDimension,))
+    f = C.combine(Twice()(fixed), Twice()(C.reduce_sum(fixed)), Twice()(free))
+    seen.clear()
+    for width in (2, 5):
+        _, shapes = sized(f, {fixed: np.ones((4, 3), np.float32), free: np.ones((4, width), np.float32)})
+        assert shapes == [(4, 3), (4,), (4, width)]
+    assert seen == [(2,), (5,)]
