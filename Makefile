@@ -90,7 +90,7 @@ KERNELS_TESTED = convolution dropout layers losses normalization pooling product
 # with them.  g++ takes a second for the source of a kernel, so that fewer tests run with kernels.
 test-standin: export CNTK_TEST_BACKEND=standin
 test-standin: $(VENV)/dev.installed
-	env -u CNTK_TEST_BACKEND $(PYTHON) -m pytest -n $(JOBS) tests/backends/cupy
+	env -u CNTK_TEST_BACKEND $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/cupy
 	CNTK_PLUGINS=-cupy_kernels $(PYTHON) -m pytest -n $(JOBS) --share 3 -m 'not slow' -k 'not kernels_compute' tests/backends/every
 	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=2 $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
 	CNTK_PLUGINS=-cupy_kernels CNTK_STANDIN=3 $(PYTHON) -m pytest -n $(JOBS) --share 2 tests/backends/every/test_ops.py -k 'results_are_right or finite_differences'
