@@ -58,7 +58,8 @@ looks: list[Look] = []
 def trial(random: np.random.Generator) -> str:
     """Go on with the training, and do something beside it."""
     training().go_on(MINIBATCHES)
-    what = BESIDE[random.integers(len(BESIDE))]
+    cases = training().cases
+    what = BESIDE[cases] if cases < len(BESIDE) else BESIDE[random.integers(len(BESIDE))]  # what is loaded on first use is loaded early
     with quiet():
         what(random)
     training().cases += 1
@@ -74,7 +75,6 @@ def finish() -> str:
     warm = int(len(looks) * WARM)
     counted, full = looks[warm:], looks[max(warm, FILLED) :]
     grown = {name: growth([getattr(one, name) for one in counted]) for name in Look._fields}
-    grown["memory"] = growth(without_largest_step([one.memory for one in counted]))
     grown["objects"] = growth([one.objects for one in full]) if len(full) >= FEWEST else 0.0
     table = "\n".join(" ".join(f"{name} {number}" for name, number in one._asdict().items()) for one in looks[:: max(len(looks) // 20, 1)])
     wrong = [f"{name} by {grown[name]:.0f}" for name in Look._fields if grown[name] > GROWTH[name]]
@@ -91,13 +91,6 @@ def growth(numbers: list[int]) -> float:
     values = np.array(numbers, np.float64)
     first, second = np.triu_indices(len(values), 1)
     return float(np.median((values[second] - values[first]) / (second - first))) * (len(values) - 1)
-
-
-def without_largest_step(numbers: list[int]) -> list[int]:
-    """The numbers as if the largest step between two of them had not been: an arena grows once, and a leak again and again."""
-    steps = np.diff(numbers)
-    steps[np.argmax(steps)] = 0
-    return [numbers[0], *(numbers[0] + np.cumsum(steps)).tolist()]
 
 
 def look() -> Look:
