@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,10 +13,6 @@ from .inference import as_variable, infer_again
 from .nodes import Composite, Primitive
 from .placeholders import depending_on, latest_behind, note_bound, open_primitives
 from .variable import Constant, Input, Literal, Output, Parameter, Placeholder, Variable, has_inferred_dimensions
-
-graph_version = itertools.count(1)
-"""Counts changes to existing graphs, so that programs compiled before one are not used after it."""
-current_version = 0
 
 
 def clone(function: Function, method: CloneMethod, substitutions: dict[Any, Any] | None) -> Composite:
@@ -106,7 +101,6 @@ def _root_of(variable: Variable) -> Primitive:
 
 def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> None:
     """See :meth:`Function.replace_placeholders`."""
-    global current_version
     since = min((latest_behind(old) for old in substitutions if isinstance(old, Placeholder)), default=math.inf)
     changing = open_primitives(function.root_function, since)
     known = open_placeholders(function, changing)
@@ -124,7 +118,6 @@ def replace_placeholders(function: Function, substitutions: dict[Any, Any]) -> N
     note_bound(replacements)
     affected = depending_on(order, changed)
     infer_again([node for node in order if node in affected])
-    current_version = next(graph_version)
 
 
 def open_placeholders(function: Function, changing: Sequence[Primitive] | None = None) -> set[Placeholder]:

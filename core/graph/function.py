@@ -143,7 +143,10 @@ class Function(TensorOps, metaclass=_FunctionType):
     def arguments(self) -> tuple[Variable, ...]:
         """Inputs and placeholders that values must be given for; with the global option ``python_operand_order`` set to False the right
         operand of a product comes before the left, as in CNTK's engine."""
-        inputs = self.inputs if get_global_option("python_operand_order", True) else self._engine_inputs()
+        return self._arguments(not get_global_option("python_operand_order", True))
+
+    def _arguments(self, engine_order: bool) -> tuple[Variable, ...]:
+        inputs = self._engine_inputs() if engine_order else self.inputs
         return tuple(v for v in dict.fromkeys(inputs) if not isinstance(v, (Parameter, Constant)))
 
     def _engine_inputs(self) -> Sequence[Variable]:

@@ -5,16 +5,58 @@ All walks use a stack of their own, so that depth is limited by memory and not b
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .variable import Output, Variable
 
 if TYPE_CHECKING:
     from .function import Function
     from .nodes import Primitive
+
+T = TypeVar("T")
+
+
+class Wiring:
+    """How existing primitives are connected.
+
+    Attributes:
+        version: another one after each change of an operand, so that nothing read off graphs before is used after it.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._versions = itertools.count(1)
+
+    def changes(self) -> None:
+        """Tell that operands have changed."""
+        self.version = next(self._versions)
+
+
+wiring = Wiring()
+
+
+def read_off(method: Callable[..., T]) -> Callable[..., T]:
+    """Decorates a method that reads a function's graph: its answers are kept until graphs change."""
+    name = method.__name__
+
+    @wraps(method)
+    def answer(self: Any, *arguments: Any) -> T:
+        version = wiring.version
+        known = self.__dict__.get("_read_off")
+        if known is None or known[0] != version:
+            known = self._read_off = version, {}
+        answers, key = known[1], (name, *arguments)
+        if key not in answers:
+            answers[key] = method(self, *arguments)
+        found: T = answers[key]
+        return found
+
+    return answer
 
 
 def primitives_of(roots: Iterable[Primitive], stop: Callable[[Variable], bool] = lambda _: False) -> list[Primitive]:

@@ -94,6 +94,7 @@ class Primitive(Function):
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
         """Put other variables in the place of operands; types are not inferred again."""
         self._inputs = [replacements.get(v, v) for v in self._inputs]
+        graph.wiring.changes()
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
         """The same operator on other operands; *memo* maps the leaves of the copied graph."""
@@ -135,11 +136,20 @@ class Composite(Function):
         return "CompositeFunctionOpName"
 
     @property
+    @graph.read_off
     def inputs(self) -> tuple[Variable, ...]:
         return self._in_declared_order(graph.leaves_of(self._root))
 
     def _engine_inputs(self) -> Sequence[Variable]:
         return self._in_declared_order(graph.leaves_of(self._root, engine_order=True))
+
+    @graph.read_off
+    def _arguments(self, engine_order: bool) -> tuple[Variable, ...]:
+        return super()._arguments(engine_order)
+
+    @graph.read_off
+    def _leaves(self) -> Iterable[Variable]:
+        return super()._leaves()
 
     def _in_declared_order(self, leaves: Sequence[Variable]) -> tuple[Variable, ...]:
         if not self.order:
@@ -153,3 +163,4 @@ class Composite(Function):
         """Fix the current order of the arguments before the graphs behind them change."""
         parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self.order)
         self.order = tuple(dict.fromkeys(v for part in parts for v in part))
+        graph.wiring.changes()

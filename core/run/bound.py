@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Sequence
-from contextvars import Context, copy_context
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,6 @@ class BoundFunction:
         self._only = next(iter(self.inputs.values())) if len(self.inputs) == 1 else None
         self._run: Run | None = None
         self._results: dict[Variable, Any] = {}
-        self._silent: Context | None = None
         self._start()
         for root in function.outputs:
             self.outputs[root] = self._output(root)
@@ -101,9 +99,6 @@ class BoundFunction:
             run = self._start()
         try:
             self._program.refresh()
-            if self._silent is not None:
-                self._silent.run(self._run_all, run)
-                return
             with run.guard():
                 self._run_all(run)
         except MemoryError:
@@ -132,10 +127,6 @@ class BoundFunction:
             for root in self._function.outputs
             if isinstance(run.value(root), np.ndarray)
         }
-        guard = run.guard()
-        if isinstance(guard, np.errstate):  # a variable of the context, which is entered once
-            self._silent = copy_context()
-            self._silent.run(guard.__enter__)
         return run
 
     def _output(self, root: Variable) -> Any:

@@ -12,10 +12,9 @@ from weakref import WeakKeyDictionary
 from ..common.switches import benchmark, checked_mode, deterministic_algorithms, math, passes
 from ..common.user_frame import warn_user
 from ..extension.device import require_device, use_default_device
-from ..graph import clone as cloning
 from ..graph.block import as_outputs
 from ..graph.function import Function
-from ..graph.graph import depth_first_search, leaves_of
+from ..graph.graph import depth_first_search, leaves_of, wiring
 from ..graph.variable import Constant, Input, Parameter, Variable
 from ..machine.first_calls import first_calls
 from ..program.program import Program
@@ -117,36 +116,53 @@ def feeds_for(program: Program, arguments: Any, function: Function | None = None
 def evaluate(function: Function, arguments: Any, outputs: Any, device: Any, as_numpy: bool) -> Any:
     """See :meth:`Function.eval`."""
     with first_calls:
-        _, values = forward(function, arguments, outputs, None, device, as_numpy)
-    return next(iter(values.values())) if len(values) == 1 else values
+        values = _evaluated(function, arguments, outputs, device, as_numpy)
+    return next(iter(values.values())) if len(values) == 1 else Outputs(values)
 
 
 def forward(
     function: Function, arguments: Any, outputs: Any, keep_for_backward: Any, device: Any, as_numpy: bool
 ) -> tuple[State | None, dict[Variable, Any]]:
     """See :meth:`Function.forward`."""
-    roots = list(function.outputs) if outputs is None else as_outputs(outputs)
-    if not roots:
-        raise ValueError(f"{function} cannot be evaluated without outputs; name at least one to compute")
-    kept = as_outputs(keep_for_backward) if keep_for_backward else []
+    if not keep_for_backward:
+        return None, Outputs(_evaluated(function, arguments, outputs, device, as_numpy))
+    roots, kept = _roots(function, outputs), as_outputs(keep_for_backward)
     every = list(dict.fromkeys([*(roots if outputs is None else _within(function, roots)), *kept]))
-    wrt = _differentiable_leaves(function) if kept else []
-    program = program_for(function, every, device, wrt, kept, training=bool(kept))
-    feeds = feeds_for(program, _by_argument(function, program, arguments), function)
-    run = start(program, [_own(fed) for fed in feeds] if kept else feeds)
+    program = program_for(function, every, device, _differentiable_leaves(function), kept, training=True)
+    run = start(program, [_own(fed) for fed in feeds_for(program, _by_argument(program, arguments), function)])
     try:
         with run.guard():
             run.forward()
             values = Outputs((root, _read(run, root, run.value(root), device, as_numpy)) for root in roots)
             _lease(function, values, as_numpy)
-            if kept:
-                return State(run, kept), values
-            run.finish()
     except BaseException:
         run.close()
         raise
-    run.close()
-    return None, values
+    return State(run, kept), values
+
+
+def _evaluated(function: Function, arguments: Any, outputs: Any, device: Any, as_numpy: bool) -> dict[Variable, Any]:
+    """The outputs by variable."""
+    roots = _roots(function, outputs)
+    program = program_for(function, roots if outputs is None else _within(function, roots), device)
+    run = start(program, feeds_for(program, _by_argument(program, arguments), function))
+    try:
+        with run.guard():
+            run.forward()
+            values = {root: _read(run, root, run.value(root), device, as_numpy) for root in roots}
+            _lease(function, values, as_numpy)
+            run.finish()
+    finally:
+        run.close()
+    return values
+
+
+def _roots(function: Function, outputs: Any) -> Sequence[Variable]:
+    """The variables that are asked for, each once; all outputs if None."""
+    roots = function.outputs if outputs is None else as_outputs(outputs)
+    if not roots:
+        raise ValueError(f"{function} cannot be evaluated without outputs; name at least one to compute")
+    return roots if len(roots) == 1 else list(dict.fromkeys(roots))
 
 
 def backward(function: Function, state: Any, root_gradients: Any, variables: Iterable[Any], as_numpy: bool) -> dict[Variable, Any]:
@@ -182,7 +198,7 @@ def grad(function: Function, at: Any, wrt: Any, outputs: Any, device: Any, as_nu
     extra = as_outputs(outputs or ())
     every = list(dict.fromkeys([root, *(_within(function, extra) if extra else ())]))
     program = program_for(function, every, device, by, [root], training=True)
-    run = start(program, feeds_for(program, _by_argument(function, program, at), function))
+    run = start(program, feeds_for(program, _by_argument(program, at), function))
     try:
         with run.guard():
             run.forward()
@@ -227,9 +243,9 @@ def _within(function: Function, roots: Sequence[Variable]) -> Sequence[Variable]
         ValueError: a root is not part of the graph.
     """
     version, outer, inner = function.__dict__.get("_graph", (None, frozenset(), frozenset()))
-    if version != cloning.current_version:
+    if version != wiring.version:
         outer, inner = (_variables_of(function, depth) for depth in (0, -1))
-        function.__dict__["_graph"] = cloning.current_version, outer, inner
+        function.__dict__["_graph"] = wiring.version, outer, inner
     if outer.issuperset(roots):
         return roots
     for root in roots:
@@ -270,7 +286,7 @@ def _own(fed: Feed) -> Feed:
     return fed._replace(data=fed.data.copy()) if is_csr(fed.data) else fed
 
 
-def _by_argument(function: Function, program: Program, arguments: Any) -> Any:
+def _by_argument(program: Program, arguments: Any) -> Any:
     """Data that is not a dictionary belongs to the only input; for a single unused input it is left out."""
     if isinstance(arguments, dict) or arguments is None or program.arguments:
         return arguments

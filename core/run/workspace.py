@@ -93,13 +93,13 @@ class Workspace:
         """
         try:
             if type(feeds) is FastFeeds:
-                known = self._used_again(feeds.samples)
+                known = self._known(feeds)
                 if known is not None:
                     known.load(feeds.data)
                     return known
             listed = list(feeds)
             self._check(listed)
-            key = self._key(listed)
+            key = feeds.key if type(feeds) is FastFeeds else self._key(listed)
             is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
             binding = self._used_again(key)
             if binding is None or (_have_sequences(listed) and not binding.sizes.are_those_of(listed)):
@@ -112,6 +112,13 @@ class Workspace:
             failed = MemoryError(*error.args)
         self.release()
         raise failed
+
+    def _known(self, feeds: FastFeeds) -> Binding | None:
+        """The first stage's binding to the size of a plain minibatch, made before."""
+        key = feeds.key
+        is_latest = feeds.steps is None or next(reversed(self._bindings[0]), None) == key
+        known = self._used_again(key)
+        return known if known is None or is_latest else self._bound(key, known.sizes, None)
 
     def _used_again(self, key: Any) -> Binding | None:
         """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""

@@ -1,4 +1,5 @@
-"""Plain minibatches: data that needs no conversion, and differs from minibatch to minibatch in nothing but the number of samples.
+"""Plain minibatches: data that needs no conversion, and differs from minibatch to minibatch in nothing but the number of samples, and
+of steps where all sequences have as many.
 
 Most training is fed with them.  The conditions are computed once for a program; other minibatches, and invalid ones, go
 through :mod:`~cntk.core.values.feed`.
@@ -15,7 +16,7 @@ from ..graph.variable import Variable
 from ..types.csr import is_csr, is_usual
 from ..types.layout import Layout
 from ..types.spec import BATCH
-from .feed import Feed
+from .feed import Feed, by_step
 
 
 class FastFeeds:
@@ -23,38 +24,51 @@ class FastFeeds:
 
     Attributes:
         samples: number of samples, at least one.
-        data: an array or a CSR matrix for each input.
+        steps: number of steps of each sequence, at least one, by input; 0 for inputs without a sequence axis.  None if no input has one.
+        data: an array or a CSR matrix for each input, with a row for each sample or, step by step, for each step.
     """
 
-    __slots__ = ("data", "samples")
+    __slots__ = ("data", "samples", "steps")
 
-    def __init__(self, samples: int, data: Sequence[Any]) -> None:
-        self.samples, self.data = samples, data
+    def __init__(self, samples: int, data: Sequence[Any], steps: tuple[int, ...] | None = None) -> None:
+        self.samples, self.data, self.steps = samples, data, steps
+
+    @property
+    def key(self) -> Any:
+        """All that its size is known by, for inputs of one function."""
+        return self.samples if self.steps is None else (self.samples, self.steps)
 
     def __iter__(self) -> Iterator[Feed]:
-        layout = Layout(self.samples)
-        return (Feed(data, data.shape[1:], layout) for data in self.data)
+        steps = self.steps or (0,) * len(self.data)
+        layouts = {count: Layout(self.samples, [count] * self.samples if count else None) for count in steps}
+        return (Feed(data, data.shape[1:], layouts[count]) for data, count in zip(self.data, steps, strict=True))
 
 
 class FastInputs:
-    """A program's inputs, with what plain data is for each: an array or a CSR matrix of the input's type, one row a sample.
+    """A program's inputs, with what plain data is for each: an array or a CSR matrix of the input's type, one row a sample, or an array
+    of sequences of one length.
 
     Args:
         variables: the inputs.
 
     Attributes:
-        all_plain: whether every input can be fed so: all are on the batch axis alone, and their shapes are known.
+        all_plain: whether every input can be fed so, with samples: all are on the batch axis alone, and their shapes are known.
     """
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         specs = [variable.spec for variable in variables]
         self.all_plain = bool(specs) and all(spec.axes == BATCH and spec.is_concrete for spec in specs)
-        self._kinds = [(v, v.is_sparse, np.dtype(v.dtype), v.spec.shape) for v in variables]
+        self._kinds = [(v, v.is_sparse, np.dtype(v.dtype), v.spec.shape or ()) for v in variables]
+        self._have_steps = [len(spec.axes or ()) == 2 for spec in specs]
+        self._are_sequences = any(self._have_steps) and all(
+            spec.is_concrete and (spec.axes == BATCH or (has_steps and not spec.sparse))
+            for spec, has_steps in zip(specs, self._have_steps, strict=True)
+        )
 
     def feeds(self, arguments: Any) -> FastFeeds | None:
         """The minibatch that a user gives, as a dictionary by input or as one input's data; None where it is not plain."""
         if not self.all_plain:
-            return None
+            return self._sequences(arguments) if self._are_sequences else None
         if type(arguments) is not dict:
             arguments = {self._kinds[0][0]: arguments}
         if len(arguments) != len(self._kinds):
@@ -75,3 +89,24 @@ class FastInputs:
             samples = rows
             found.append(data)
         return FastFeeds(samples[0], found) if samples and samples[0] else None
+
+    def _sequences(self, arguments: Any) -> FastFeeds | None:
+        """The same where some inputs have a sequence axis: their arrays have the samples first, and then the steps."""
+        if type(arguments) is not dict:
+            arguments = {self._kinds[0][0]: arguments}
+        if len(arguments) != len(self._kinds):
+            return None
+        found: list[Any] = []
+        steps: list[int] = []
+        samples = 0
+        for (variable, sparse, dtype, wanted), has_steps in zip(self._kinds, self._have_steps, strict=True):
+            data = arguments.get(variable)
+            if sparse or type(data) is not np.ndarray or data.dtype != dtype:
+                return None
+            axes, shape = 1 + has_steps, data.shape
+            if len(shape) != axes + len(wanted) or shape[axes:] != wanted or not all(shape[:axes]) or (found and shape[0] != samples):
+                return None
+            samples, count = shape[0], shape[1] if has_steps else 0
+            found.append(by_step(data.reshape(-1, *wanted), samples, count) if has_steps else data)
+            steps.append(count)
+        return FastFeeds(samples, found, tuple(steps))

@@ -400,9 +400,14 @@ def _by_step(joined: Any, layout: Layout) -> Any:
     if layout.samples in (1, layout.rows):
         return joined
     steps = layout.rows // layout.samples
-    if np.all(layout.lengths == steps):
-        return joined.reshape(layout.samples, steps, *joined.shape[1:]).swapaxes(0, 1).reshape(joined.shape)
-    return joined[layout.pack_index]
+    return by_step(joined, layout.samples, steps) if np.all(layout.lengths == steps) else joined[layout.pack_index]
+
+
+def by_step(joined: Any, samples: int, steps: int) -> Any:
+    """The same where all sequences have as many steps."""
+    if 1 in (samples, steps):
+        return joined
+    return joined.reshape(samples, steps, *joined.shape[1:]).swapaxes(0, 1).reshape(joined.shape)
 
 
 def _feed_packed(variable: Variable, rows: Any, lengths: Any, dims: Shape) -> Feed:

@@ -20,6 +20,8 @@ def unfeed(array: Any, axes: Axes, layout: Layout | None) -> Any:
     """Rows, on the host, as users see them: an array, or with a sequence axis a list of arrays in the user's order."""
     if len(axes) < 2 or layout is None or not layout.is_sequence:
         return array
+    if layout.samples == 1:
+        return [array]
     joined = array[layout.unpack_index]
     return [joined[start:end].copy() for start, end in pairwise((0, *layout.splits, layout.rows))]
 

@@ -22,7 +22,6 @@ from cntk.core.run import profiling
 from cntk.plugins.progress.not_finite import is_told
 
 COUNTERS_AND_THE_LIKE = {
-    "core/graph/clone.py": {"current_version"},
     "core/graph/placeholders.py": {"_era"},
     "core/machine/processor.py": {"_chosen"},  # of a process that compiles for others and does nothing else
 }

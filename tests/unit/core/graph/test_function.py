@@ -262,6 +262,25 @@ def test_binding_a_placeholder_outdates_compiled_programs(x: Any) -> None:
     assert_array_equal(total.eval({x: ONES}), 2 * ONES)
 
 
+def test_what_was_read_off_a_graph_is_read_again_once_that_changes(x: Any) -> None:
+    p, weight = C.placeholder(), C.parameter(2)
+    outer = C.relu(p) * weight
+    assert (outer.arguments, outer.parameters, outer.inputs) == ((p,), (weight,), (p, weight))
+    assert outer.arguments is outer.arguments
+    bias = C.parameter(2)
+    outer.replace_placeholder(x + bias)
+    assert (outer.arguments, outer.inputs) == ((x,), (x, bias, weight))
+    assert set(outer.parameters) == {weight, bias}
+
+
+def test_the_order_of_arguments_follows_the_global_option() -> None:
+    left, right = C.input_variable((2, 3)), C.input_variable((3, 2))
+    product = C.times(left, right) + 1
+    assert product.arguments == (left, right)
+    C.set_global_option("python_operand_order", False)
+    assert product.arguments == (right, left)
+
+
 # ---- searching ----
 
 

@@ -70,6 +70,55 @@ def test_inputs_whose_minibatches_differ_in_more_than_their_samples_are_not(vari
     assert not FastInputs([variable]).all_plain
 
 
+S, T = C.sequence.input_variable((2, 3), name="s"), C.sequence.input_variable((), name="t")
+STEPS = np.arange(2 * 4 * 6, dtype=np.float32).reshape(2, 4, 2, 3)
+
+
+def test_arrays_of_sequences_are_plain_and_come_step_by_step() -> None:
+    feeds = FastInputs([S, X]).feeds({S: STEPS, X: DENSE[:2]})
+    assert feeds is not None
+    sequences, samples = feeds
+    assert_array_equal(sequences.data, STEPS.swapaxes(0, 1).reshape(8, 2, 3))
+    assert sequences.layout is not None
+    assert (sequences.shape, sequences.layout.lengths.tolist()) == ((2, 3), [4, 4])
+    assert samples.layout is not None
+    assert not samples.layout.is_sequence
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {S: STEPS, T: STEPS[:, :, 0, 0], "other": DENSE},
+        {S: STEPS, T: STEPS[:1, :, 0, 0]},
+        {S: STEPS, T: STEPS[0, :, 0, 0]},
+        {S: STEPS, T: STEPS[0, 0, 0, 0]},
+        {S: STEPS[0], T: STEPS[:, :, 0, 0]},
+        {S: STEPS[:, :0], T: STEPS[:, :0, 0, 0]},
+        {S: STEPS[:0], T: STEPS[:0, :, 0, 0]},
+        {S: list(STEPS), T: STEPS[:, :, 0, 0]},
+        {S: STEPS.astype(np.float64), T: STEPS[:, :, 0, 0]},
+        {S: (STEPS, [True, False]), T: STEPS[:, :, 0, 0]},
+    ],
+)
+def test_other_data_with_sequences_is_not(arguments: Any) -> None:
+    assert FastInputs([S, T]).feeds(arguments) is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5)), min_size=1, max_size=8))
+def test_arrays_of_sequences_give_what_lists_of_sequences_give(sizes: list[tuple[int, int]]) -> None:
+    for samples, steps in sizes:
+        rows = np.sin(np.arange(samples * steps * 6, dtype=np.float32)).reshape(samples, steps, 2, 3)
+        arrays, lists = RECURRENT.eval({S: rows}), RECURRENT.eval({S: list(rows)})
+        assert len(arrays) == len(lists) == samples
+        for array, other, given_steps in zip(arrays, lists, rows, strict=True):
+            assert_array_equal(array, other)
+            assert_array_equal(array, np.cumsum(given_steps, axis=0))
+
+
+RECURRENT = C.layers.Recurrence(C.plus, initial_state=0)(S)
+
+
 def test_no_inputs_are_not_plain() -> None:
     assert not FastInputs([]).all_plain
 

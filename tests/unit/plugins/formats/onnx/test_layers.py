@@ -152,11 +152,15 @@ def test_other_element_types(dtype: Any) -> None:
     with C.default_options(dtype=dtype):
         x = C.input_variable((3, 16, 16), dtype=dtype)
         network = shaken(resnet(x, 1))
+    for parameter in network.parameters:
+        if parameter.value.ndim == 4:
+            parameter.value = parameter.value / parameter.value[0].size ** 0.5  # results stay far from the largest float16
     images = random(3, 3, 16, 16).astype(dtype)
     model = Exported(network)
     (found,) = model.run({model.session.get_inputs()[0].name: images})
     wanted = network.eval(images)
     assert found.dtype == wanted.dtype == dtype
+    assert np.isfinite(wanted).all()
     np.testing.assert_allclose(found, wanted, rtol=2e-2 if dtype == np.float16 else 1e-5, atol=2e-3 if dtype == np.float16 else 1e-6)
 
 
