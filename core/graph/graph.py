@@ -32,7 +32,7 @@ class Wiring:
         self.version = 0
         self._versions = itertools.count(1)
 
-    def changes(self) -> None:
+    def note_change(self) -> None:
         """Tell that operands have changed."""
         self.version = next(self._versions)
 
@@ -41,8 +41,7 @@ wiring = Wiring()
 
 
 def read_off(method: Callable[..., T]) -> Callable[..., T]:
-    """Decorates a method that reads a function's graph: its answers are kept until graphs change."""
-    name = method.__name__
+    """Decorates what reads a function's graph, a method or whatever takes the function first: its answers are kept until graphs change."""
 
     @wraps(method)
     def answer(self: Any, *arguments: Any) -> T:
@@ -50,7 +49,7 @@ def read_off(method: Callable[..., T]) -> Callable[..., T]:
         known = self.__dict__.get("_read_off")
         if known is None or known[0] != version:
             known = self._read_off = version, {}
-        answers, key = known[1], (name, *arguments)
+        answers, key = known[1], (method, *arguments)
         if key not in answers:
             answers[key] = method(self, *arguments)
         found: T = answers[key]

@@ -94,7 +94,7 @@ class Primitive(Function):
     def replace_inputs(self, replacements: dict[Variable, Variable]) -> None:
         """Put other variables in the place of operands; types are not inferred again."""
         self._inputs = [replacements.get(v, v) for v in self._inputs]
-        graph.wiring.changes()
+        graph.wiring.note_change()
 
     def copy_on(self, inputs: Sequence[Variable], memo: dict[Variable, Variable]) -> Primitive:
         """The same operator on other operands; *memo* maps the leaves of the copied graph."""
@@ -163,4 +163,4 @@ class Composite(Function):
         """Fix the current order of the arguments before the graphs behind them change."""
         parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self.order)
         self.order = tuple(dict.fromkeys(v for part in parts for v in part))
-        graph.wiring.changes()
+        graph.wiring.note_change()

@@ -14,7 +14,7 @@ from ..common.user_frame import warn_user
 from ..extension.device import require_device, use_default_device
 from ..graph.block import as_outputs
 from ..graph.function import Function
-from ..graph.graph import depth_first_search, leaves_of, wiring
+from ..graph.graph import depth_first_search, leaves_of, read_off
 from ..graph.variable import Constant, Input, Parameter, Variable
 from ..machine.first_calls import first_calls
 from ..program.program import Program
@@ -242,18 +242,16 @@ def _within(function: Function, roots: Sequence[Variable]) -> Sequence[Variable]
     Raises:
         ValueError: a root is not part of the graph.
     """
-    version, outer, inner = function.__dict__.get("_graph", (None, frozenset(), frozenset()))
-    if version != wiring.version:
-        outer, inner = (_variables_of(function, depth) for depth in (0, -1))
-        function.__dict__["_graph"] = wiring.version, outer, inner
-    if outer.issuperset(roots):
+    if _variables_of(function, 0).issuperset(roots):
         return roots
+    inner = _variables_of(function, -1)
     for root in roots:
         if root not in inner:
             raise ValueError(f"{root!r} is not part of {function}, so it cannot be evaluated with it; evaluate the function it comes from")
     return [*function.outputs, *roots]
 
 
+@read_off
 def _variables_of(function: Function, depth: int) -> frozenset[Variable]:
     nodes = depth_first_search(function.root_function, lambda node: True, depth)
     return frozenset(v for node in nodes for v in ([node] if isinstance(node, Variable) else node.outputs))

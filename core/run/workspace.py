@@ -93,32 +93,26 @@ class Workspace:
         """
         try:
             if type(feeds) is FastFeeds:
-                known = self._known(feeds)
-                if known is not None:
-                    known.load(feeds.data)
-                    return known
-            listed = list(feeds)
-            self._check(listed)
-            key = feeds.key if type(feeds) is FastFeeds else self._key(listed)
-            is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
-            binding = self._used_again(key)
-            if binding is None or (_have_sequences(listed) and not binding.sizes.are_those_of(listed)):
-                binding = self._bound(key, Sizes(self.program, listed), None)
-            elif _have_sequences(listed) and not is_latest:
-                binding = self._bound(key, binding.sizes, None)
-            binding.load([fed.data for fed in listed])
+                binding = self._binding(feeds.key, feeds, bool(feeds.steps), is_plain=True)
+                binding.load(feeds.data)
+            else:
+                listed = list(feeds)
+                self._check(listed)
+                binding = self._binding(self._key(listed), listed, _have_sequences(listed), is_plain=False)
+                binding.load([fed.data for fed in listed])
             return binding
         except MemoryError as error:
             failed = MemoryError(*error.args)
         self.release()
         raise failed
 
-    def _known(self, feeds: FastFeeds) -> Binding | None:
-        """The first stage's binding to the size of a plain minibatch, made before."""
-        key = feeds.key
-        is_latest = feeds.steps is None or next(reversed(self._bindings[0]), None) == key
-        known = self._used_again(key)
-        return known if known is None or is_latest else self._bound(key, known.sizes, None)
+    def _binding(self, key: Any, feeds: Iterable[Feed], have_sequences: bool, is_plain: bool) -> Binding:
+        """The first stage's binding to the sizes of a minibatch, of which a plain one's are known by the key."""
+        is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
+        binding = self._used_again(key)
+        if binding is None or (have_sequences and not is_plain and not binding.sizes.are_those_of(list(feeds))):
+            return self._bound(key, Sizes(self.program, list(feeds)), None)
+        return self._bound(key, binding.sizes, None) if have_sequences and not is_latest else binding
 
     def _used_again(self, key: Any) -> Binding | None:
         """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""

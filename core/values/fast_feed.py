@@ -24,19 +24,19 @@ class FastFeeds:
 
     Attributes:
         samples: number of samples, at least one.
-        steps: number of steps of each sequence, at least one, by input; 0 for inputs without a sequence axis.  None if no input has one.
+        steps: number of steps of each sequence, at least one, by input; 0 for inputs without a sequence axis.  Empty if no input has one.
         data: an array or a CSR matrix for each input, with a row for each sample or, step by step, for each step.
     """
 
     __slots__ = ("data", "samples", "steps")
 
-    def __init__(self, samples: int, data: Sequence[Any], steps: tuple[int, ...] | None = None) -> None:
+    def __init__(self, samples: int, data: Sequence[Any], steps: tuple[int, ...] = ()) -> None:
         self.samples, self.data, self.steps = samples, data, steps
 
     @property
     def key(self) -> Any:
         """All that its size is known by, for inputs of one function."""
-        return self.samples if self.steps is None else (self.samples, self.steps)
+        return (self.samples, self.steps) if self.steps else self.samples
 
     def __iter__(self) -> Iterator[Feed]:
         steps = self.steps or (0,) * len(self.data)
@@ -58,40 +58,15 @@ class FastInputs:
     def __init__(self, variables: Sequence[Variable]) -> None:
         specs = [variable.spec for variable in variables]
         self.all_plain = bool(specs) and all(spec.axes == BATCH and spec.is_concrete for spec in specs)
-        self._kinds = [(v, v.is_sparse, np.dtype(v.dtype), v.spec.shape or ()) for v in variables]
-        self._have_steps = [len(spec.axes or ()) == 2 for spec in specs]
-        self._are_sequences = any(self._have_steps) and all(
-            spec.is_concrete and (spec.axes == BATCH or (has_steps and not spec.sparse))
-            for spec, has_steps in zip(specs, self._have_steps, strict=True)
+        self._kinds = [(v, v.is_sparse, np.dtype(v.dtype), v.spec.shape or (), len(v.spec.axes or ())) for v in variables]
+        self._are_fast = bool(specs) and all(
+            spec.is_concrete and (spec.axes == BATCH or (len(spec.axes or ()) == 2 and not spec.sparse)) for spec in specs
         )
 
     def feeds(self, arguments: Any) -> FastFeeds | None:
         """The minibatch that a user gives, as a dictionary by input or as one input's data; None where it is not plain."""
-        if not self.all_plain:
-            return self._sequences(arguments) if self._are_sequences else None
-        if type(arguments) is not dict:
-            arguments = {self._kinds[0][0]: arguments}
-        if len(arguments) != len(self._kinds):
+        if not self._are_fast:
             return None
-        found, samples = [], None
-        for variable, sparse, dtype, wanted in self._kinds:
-            data = arguments.get(variable)
-            if not (is_csr(data) if sparse else type(data) is np.ndarray):
-                return None
-            shape = data.shape
-            rows = shape[:1]
-            if shape[1:] != wanted or (samples is not None and rows != samples):
-                return None
-            if sparse and not is_usual(data):
-                return None
-            if (data.data if sparse else data).dtype != dtype:
-                return None
-            samples = rows
-            found.append(data)
-        return FastFeeds(samples[0], found) if samples and samples[0] else None
-
-    def _sequences(self, arguments: Any) -> FastFeeds | None:
-        """The same where some inputs have a sequence axis: their arrays have the samples first, and then the steps."""
         if type(arguments) is not dict:
             arguments = {self._kinds[0][0]: arguments}
         if len(arguments) != len(self._kinds):
@@ -99,14 +74,18 @@ class FastInputs:
         found: list[Any] = []
         steps: list[int] = []
         samples = 0
-        for (variable, sparse, dtype, wanted), has_steps in zip(self._kinds, self._have_steps, strict=True):
+        for variable, sparse, dtype, wanted, axes in self._kinds:
             data = arguments.get(variable)
-            if sparse or type(data) is not np.ndarray or data.dtype != dtype:
+            if not (is_csr(data) if sparse else type(data) is np.ndarray):
                 return None
-            axes, shape = 1 + has_steps, data.shape
-            if len(shape) != axes + len(wanted) or shape[axes:] != wanted or not all(shape[:axes]) or (found and shape[0] != samples):
+            shape = data.shape
+            if len(shape) != axes + len(wanted) or shape[axes:] != wanted or 0 in shape[:axes] or (found and shape[0] != samples):
                 return None
-            samples, count = shape[0], shape[1] if has_steps else 0
-            found.append(by_step(data.reshape(-1, *wanted), samples, count) if has_steps else data)
-            steps.append(count)
-        return FastFeeds(samples, found, tuple(steps))
+            if sparse and not is_usual(data):
+                return None
+            if (data.data if sparse else data).dtype != dtype:
+                return None
+            samples = shape[0]
+            steps.append(shape[1] if axes == 2 else 0)
+            found.append(by_step(data.reshape(-1, *wanted), samples, shape[1]) if axes == 2 else data)
+        return FastFeeds(samples, found, () if self.all_plain else tuple(steps))

@@ -71,6 +71,7 @@ def test_inputs_whose_minibatches_differ_in_more_than_their_samples_are_not(vari
 
 
 S, T = C.sequence.input_variable((2, 3), name="s"), C.sequence.input_variable((), name="t")
+RECURRENT = C.layers.Recurrence(C.plus, initial_state=0)(S)
 STEPS = np.arange(2 * 4 * 6, dtype=np.float32).reshape(2, 4, 2, 3)
 
 
@@ -114,9 +115,6 @@ def test_arrays_of_sequences_give_what_lists_of_sequences_give(sizes: list[tuple
         for array, other, given_steps in zip(arrays, lists, rows, strict=True):
             assert_array_equal(array, other)
             assert_array_equal(array, np.cumsum(given_steps, axis=0))
-
-
-RECURRENT = C.layers.Recurrence(C.plus, initial_state=0)(S)
 
 
 def test_no_inputs_are_not_plain() -> None:
