@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class Wiring:
-    """How existing primitives are connected.
+    """How existing primitives are connected, and in what order functions take their arguments.
 
     Attributes:
-        version: another one after each change of an operand, so that nothing read off graphs before is used after it.
+        version: another one after each change, so that nothing read off graphs before is used after it.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Wiring:
         self._versions = itertools.count(1)
 
     def note_change(self) -> None:
-        """Tell that operands have changed."""
+        """Tell that operands, or an order of arguments, have changed."""
         self.version = next(self._versions)
 
 

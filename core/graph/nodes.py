@@ -111,17 +111,23 @@ class Primitive(Function):
 
 
 class Composite(Function):
-    """The whole graph behind a primitive.
-
-    Attributes:
-        order: arguments in the order that a Python function declared them, or what took their place; others come after.
-    """
+    """The whole graph behind a primitive."""
 
     def __init__(self, root: Primitive, name: str = "", order: Sequence[Variable] = ()) -> None:
         self._root = root
         self.uid = new_uid("CompositeFunction")
         self._name = name or root.name
-        self.order = tuple(order)
+        self._order = tuple(order)
+
+    @property
+    def order(self) -> tuple[Variable, ...]:
+        """Arguments in the order that a Python function declared them, or what took their place; others come after."""
+        return self._order
+
+    @order.setter
+    def order(self, order: Sequence[Variable]) -> None:
+        self._order = tuple(order)
+        graph.wiring.note_change()
 
     @property
     def root_function(self) -> Primitive:
@@ -152,15 +158,14 @@ class Composite(Function):
         return super()._leaves()
 
     def _in_declared_order(self, leaves: Sequence[Variable]) -> tuple[Variable, ...]:
-        if not self.order:
+        if not self._order:
             return tuple(leaves)
         among = set(leaves)
-        declared = [v for v in graph.leaves_behind(self.order) if v in among]
+        declared = [v for v in graph.leaves_behind(self._order) if v in among]
         waiting, places = iter(declared), set(declared)
         return tuple(next(waiting) if v in places else v for v in leaves)
 
     def fix_order(self) -> None:
         """Fix the current order of the arguments before the graphs behind them change."""
-        parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self.order)
+        parts = (graph.leaves_behind([v]) if latest_behind(v) else [v] for v in self._order)
         self.order = tuple(dict.fromkeys(v for part in parts for v in part))
-        graph.wiring.note_change()

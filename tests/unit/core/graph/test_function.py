@@ -273,6 +273,14 @@ def test_what_was_read_off_a_graph_is_read_again_once_that_changes(x: Any) -> No
     assert set(outer.parameters) == {weight, bias}
 
 
+def test_arguments_are_read_again_once_another_order_is_set() -> None:
+    left, right = C.input_variable(2), C.input_variable(2)
+    total = C.combine(left + right)
+    assert (total.arguments, total.inputs) == ((left, right), (left, right))
+    total.order = (right, left)
+    assert (total.arguments, total.inputs) == ((right, left), (right, left))
+
+
 def test_the_order_of_arguments_follows_the_global_option() -> None:
     left, right = C.input_variable((2, 3)), C.input_variable((3, 2))
     product = C.times(left, right) + 1
