@@ -29,6 +29,9 @@ BLOCKS_OF_PART = 4
 TURNS = 8
 """Blocks that threads share, where there is enough to do: their number must not depend on that of the threads."""
 
+COPIED = 0.06
+"""Share of a block's time in which its images are copied, which is done anew for each part of its results."""
+
 COPY, HALF_TILE = 10, 0.6
 """Multiplications of each sum that take as long as copying it from a grid, and the time that a tile of one vector takes of one of two."""
 
@@ -146,7 +149,7 @@ class Weighing(NamedTuple):
 
 @lru_cache(maxsize=256)
 def plan_of_results(g: Correlation, itemsize: int, rows: int, threads: int = 1) -> Product:
-    """The product that writes results, for so many images; fewer blocks of images than *threads* are parted by results."""
+    """The product that writes results, for so many images; blocks of them are parted by results where *threads* would wait at the end."""
     grid, w = Grid(g.windows), g.windows
     how = _arranged(g, grid, itemsize, rows, w.out[0])
     phases = len(grid.phases)
@@ -215,6 +218,11 @@ def parts_of_sums(blocks: int, nbytes: int, least: int) -> int:
     return max(min(max(TURNS, blocks // BLOCKS_OF_PART), PARTS_BYTES // nbytes), least)
 
 
+def parts_by_results(blocks: int, threads: int, most: int) -> int:
+    """Parts that each block's results are divided into, *most* at most, so that threads which take one after another end soonest."""
+    return min(range(1, min(most, max(threads, TURNS)) + 1), key=lambda parts: -(-blocks * parts // threads) * (1 / parts + COPIED))
+
+
 @lru_cache(maxsize=256)
 def parts_of(blocks: int, count: int) -> Any:
     """So many parts of blocks, a row for each: the first block, and the one behind the last."""
@@ -268,9 +276,9 @@ def _product(
 
 
 def _parted(blocks: Any, targets: int, threads: int) -> Any:
-    """For each block, if there are fewer than threads, one for each part of the targets: two more columns tell which these are."""
+    """For each block one for each part of the targets: two more columns tell which these are."""
     tiles = -(-targets // MOST_ROWS)
-    parts = 1 if len(blocks) >= threads else min(threads, tiles)
+    parts = parts_by_results(len(blocks), threads, tiles)
     cuts = [min(tiles * part // parts * MOST_ROWS, targets) for part in range(parts)]
     return np.array([(*block, *of_targets) for block in blocks for of_targets in pairwise([*cuts, targets])], np.intp)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.common.windows import Windows
-from .plan import TURNS
+from .plan import TURNS, parts_by_results
 from .tile import MOST_ROWS, VECTOR_BYTES
 
 SUMS = 16
@@ -83,9 +83,13 @@ class Tiling(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int, threads: int = 1) -> Tiling:
-    """How so many images of *channels* are filtered to results with *maps* channels; fewer blocks of images than *threads* are parted by
-    channels of results."""
+def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int, threads: int | None = None) -> Tiling:
+    """How so many images of *channels* are filtered to results with *maps* channels.
+
+    Args:
+        threads: among which blocks are divided, and parted by channels of results where some would wait at the end; None for blocks
+            that do not depend on threads.
+    """
     lanes = VECTOR_BYTES // itemsize
     (height, width), (out_height, out_width) = w.dims, w.out
     patch_rows, columns = -(-out_height // 2), -(-out_width // 2)
@@ -94,7 +98,8 @@ def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int, threa
     most = max(SUMS_BYTES // (SUMS * (row + out_row) * itemsize), LEAST_AT_ONCE) // MOST_ROWS * MOST_ROWS
     strip, count = patch_rows, 1
     if min(width, out_width) >= lanes:  # so many pixels at a time are copied, and a strip may have but one row of them
-        strips = max(-(-patch_rows * 2 * (row_bytes + out_row_bytes) // GRID_BYTES), -(-TURNS // rows))
+        turns = 1 if threads is not None and patch_rows * columns <= most else -(-TURNS // rows)  # few patches are better kept together
+        strips = max(-(-patch_rows * 2 * (row_bytes + out_row_bytes) // GRID_BYTES), turns)
         strip = -(-patch_rows // min(strips, patch_rows))
     if strip == patch_rows:
         count = max(min(most // (patch_rows * columns), rows // TURNS), 1)
@@ -109,7 +114,7 @@ def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int, threa
     ]
     blocks = [(f, min(f + count, rows), p, min(p + strip, patch_rows)) for f in range(0, rows, count) for p in range(0, patch_rows, strip)]
     panels = 1 if maps % lanes > 0 else -(-maps // (2 * lanes))
-    parts = 1 if len(blocks) >= threads else min(threads, panels)
+    parts = parts_by_results(len(blocks), threads or 1, panels)
     cuts = [min(panels * part // parts * 2 * lanes, maps) for part in range(parts)]
     return Tiling(
         np.array([(*block, *of_maps) for block in blocks for of_maps in pairwise([*cuts, maps])], np.intp),

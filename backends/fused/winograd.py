@@ -182,15 +182,17 @@ def _convolve(
         for first in range(0, total, at_once):
             some = min(at_once, total - first)
             _enter(grid, sums, images, patches[0], of_image, first, some, work)
+            tiles = (some + MOST_ROWS - 1) // MOST_ROWS
             for number in range(SUMS):
                 left, to = sums + number * step * itemsize, products + number * out_step * itemsize
                 for column in range(block[4], out_row if block[5] == maps else block[5], width):
                     is_half, at = out_row - column <= lanes, column * itemsize
                     begin, of_row = _panel(column, maps, out_row, itemsize)
                     right = address(filters, (number * out_row + begin) * channels + column - begin)
-                    for i in range(0, some, MOST_ROWS):
+                    for tile in range(tiles):
+                        i, end = some * tile // tiles, some * (tile + 1) // tiles
                         strided_tile(
-                            is_half, False, min(MOST_ROWS, some - i), left + i * row * itemsize, row * itemsize, itemsize,
+                            is_half, False, end - i, left + i * row * itemsize, row * itemsize, itemsize,
                             right, of_row * itemsize, channels, to + i * out_row * itemsize + at, out_row * itemsize, work,
                         )  # fmt: skip
             for i in range(some):
