@@ -15,19 +15,19 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Correlation
-from ...core.machine.language import jittable, prange, slot
+from ...core.machine.language import carray, jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from . import few_pixels
 from .pieces import address, copy_lines, finish_lines, writable
-from .plan import Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
-from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile
+from .plan import TERMS, Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile, pointer, strided_tile
 
 LARGEST_FILTERS = 2**21
 """The largest number of weights whose gradient is summed in parts."""
 
 
-@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? ? (11) R1 ?", takes_long=True)
+@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? ? (12) R1 ?", takes_long=True)
 def _multiply(
     work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
     is_direct: bool, clears: bool, sizes: Any, bias: Any, rectify: bool,
@@ -38,7 +38,7 @@ def _multiply(
         bias: what is added to each target; empty for nothing.
         rectify: whether negative results then become zero.
     """
-    groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step = sizes
+    groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step, most = sizes
     itemsize = out.itemsize
     grid, is_clear = work[slot(), : sources * source_grid], False
     result = work[slot(), len(grid) :]
@@ -67,8 +67,13 @@ def _multiply(
                     continue
                 for run in range(first_run, last_run):
                     begin, size, growth = runs[run]
-                    to = address(result, begin)
-                    _write_run(origin + begin * itemsize, seen, left, depth, to, rows, target_grid, size + (count - 1) * growth, out)
+                    of, to, size = origin + begin * itemsize, address(result, begin), size + (count - 1) * growth
+                    if most > 0:
+                        panels = address(result, targets // groups * target_grid)
+                        seen_by = places[first_place : first_place + depth]
+                        _write_packed(panels, most, of, seen_by, left, to, rows, target_grid, size, out)
+                    else:
+                        _write_run(of, seen, left, depth, to, rows, target_grid, size, out)
                 for i in range(count * rows):
                     row, image = i % rows, i // rows
                     to = ((first_image + image) * targets + first_row + row) * target_size
@@ -125,6 +130,39 @@ def _write_run(panel: int, seen: int, weights: int, depth: int, to: int, rows: i
             gathered_tile(
                 apart, end - row, left, depth * itemsize, panel + ahead, seen, depth, written, target_size * itemsize, 0, False, like
             )
+
+
+@jittable
+def _write_packed(
+    panels: int, most: int, of: int, places: Any, weights: int, to: int, rows: int, target_size: int, size: int, like: Any
+) -> None:  # fmt: skip
+    """The same, of many terms and targets: what some terms of each sum meet is copied to panels, *most* at a time, and multiplied there.
+
+    Args:
+        panels: address of memory for them.
+        places: how many bytes ahead of a target's place lies what each weight meets.
+    """
+    itemsize, depth = like.itemsize, len(places)
+    width, tiles, parts = PANEL_BYTES // itemsize, (rows + MOST_ROWS - 1) // MOST_ROWS, (depth + TERMS - 1) // TERMS
+    for first in range(0, size, most * width):
+        count = min(most, (size - first + width - 1) // width)
+        for part in range(parts):
+            begin, end = depth * part // parts, depth * (part + 1) // parts
+            for number in range(count):
+                panel, seen = panels + number * (end - begin) * PANEL_BYTES, of + (first + number * width) * itemsize
+                for term in range(begin, end):
+                    source = carray(pointer(seen + places[term], like), width)
+                    target = carray(pointer(panel + (term - begin) * PANEL_BYTES, like), width)
+                    for i in range(width):
+                        target[i] = source[i]
+            for tile in range(tiles):
+                row, last = rows * tile // tiles, rows * (tile + 1) // tiles
+                left, written = weights + (row * depth + begin) * itemsize, to + (row * target_size + first) * itemsize
+                for number in range(count):
+                    strided_tile(
+                        False, part > 0, last - row, left, depth * itemsize, itemsize, panels + number * (end - begin) * PANEL_BYTES,
+                        PANEL_BYTES, end - begin, written + number * PANEL_BYTES, target_size * itemsize, like,
+                    )  # fmt: skip
 
 
 @loop("R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)", takes_long=True)
@@ -187,7 +225,7 @@ def bound_correlation(
     offered = is_offered(multiplications, thresholds.convolution_shared)
     how = plan_of_results(g, out.itemsize, len(operand), max_threads() if offered else 1)
     if len(operand) == 1 and few_pixels.fits(g, how, out.itemsize):
-        call = few_pixels.bound(ctx, out, filters, operand, g, how, bias, rectify)
+        call = few_pixels.bound(ctx, out, filters, operand, g, bias, rectify)
         if call is not None:
             return call
     arguments = _arguments(ctx, how, out, filters, operand, multiplications, bias, rectify)

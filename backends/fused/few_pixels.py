@@ -1,7 +1,8 @@
 """Correlation of filters that seldom change with an image of few pixels, in a compiled loop: vectors hold filters in place of pixels.
 
 Few pixels leave much of their last vector empty; filters fill theirs.  Filters are packed once, and pixels multiplied as they lie in the
-grid (:mod:`.grid`), by the weights in their order, so that results are those of :mod:`.correlation` to the bit.
+grid (:mod:`.grid`), by the weights in their order, so that results are those of :mod:`.correlation` to the bit.  So many weights at a time
+meet all pixels that both stay in the nearer caches.
 """
 
 from __future__ import annotations
@@ -16,48 +17,63 @@ from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Correlation
 from ...core.machine.language import prange, slot
 from ...core.machine.loops import loop
+from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .pieces import address, copy_lines
-from .plan import Product
+from .plan import GRID_BYTES, TERMS, Product, plan_of_image
 from .tile import MOST_ROWS, PANEL_BYTES, pixels_tile
 
-MOST_FILLED = 0.8
-"""Part of the lanes of vectors of pixels that results fill, above which these are as fast."""
+MOST_FILLED, TURN = 0.95, 40
+"""Part of the lanes of vectors of pixels that results fill, above which these are as fast; and multiplications that take as long as writing
+a sum from a vector of filters."""
+
+MOST_EMPTY = 0.2
+"""Part of the lanes of vectors of filters, above which too many are empty."""
 
 
-@loop("R2 R1 R1 R1 I2 I2 I1 I1 (5) R1 ?", takes_long=True)
+@loop("R2 R1 I2 q q")
+def _enter(grid: Any, x: Any, fills: Any, of_channel: int, stride: int) -> None:
+    """Copy an image to its grid, a row for each channel.
+
+    Args:
+        fills: copies from a channel to its grid: where to, where from, how many elements.
+        of_channel, stride: elements of a channel, and the distance of two of these in the grid's lines.
+    """
+    for channel in prange(len(grid)):
+        row = grid[channel]
+        row[:] = 0
+        copy_lines(row, 0, 1, x, channel * of_channel, stride, fills)
+
+
+@loop("R2 R1 R1 R1 I1 I1 I1 q R1 ?", takes_long=True)
 def _multiply(
-    work: Any, out: Any, panels: Any, x: Any, blocks: Any, fills: Any, places: Any, pixels: Any, sizes: Any, bias: Any, rectify: bool
+    work: Any, out: Any, panels: Any, grid: Any, cuts: Any, places: Any, pixels: Any, maps: int, bias: Any, rectify: bool
 ) -> None:  # fmt: skip
     """Write the results of an image.
 
     Args:
-        work: a row for each thread, for the image's grid and the results of a panel.
+        work: a row for each thread, for the results of a panel.
         panels: filters, as :func:`_fill` packs them.
-        blocks: for each block the first panel, and the one behind the last.
-        fills: copies from a channel to its grid: where to, where from, how many elements.
+        cuts: the first panel of each block, and the one behind the last.
         places, pixels: how many bytes lie between a result's place in the grid and what each weight of a filter meets, and between the
             grid's beginning and the place of each result.
-        sizes: channels, elements that the grid has for one, elements of one, the distance of two of these; filters.
+        maps: filters.
         bias: what is added to the results of each filter; empty for nothing.
         rectify: whether negative results then become zero.
     """
-    channels, of_grid, of_channel, stride, maps = sizes
     width, depth, count, zero = PANEL_BYTES // out.itemsize, len(places), len(pixels), out.dtype.type(0)
-    grid, is_filled = work[slot(), : channels * of_grid], False
-    found, tiles = work[slot(), len(grid) :], (count + MOST_ROWS - 1) // MOST_ROWS
-    for block in prange(len(blocks)):
-        if not is_filled:
-            grid[:], is_filled = 0, True
-            for channel in range(channels):
-                copy_lines(grid, channel * of_grid, 1, x, channel * of_channel, stride, fills)
-        for panel in range(blocks[block, 0], blocks[block, 1]):
-            for tile in range(tiles):
-                first, last = count * tile // tiles, count * (tile + 1) // tiles
-                pixels_tile(
-                    last - first, address(grid, 0), address(pixels, first), address(panels, panel * depth * width),
-                    address(places, 0), depth, address(found, first * width), out,
-                )  # fmt: skip
+    found, tiles, parts = work[slot()], (count + MOST_ROWS - 1) // MOST_ROWS, (depth + TERMS - 1) // TERMS
+    for block in prange(len(cuts) - 1):
+        for panel in range(cuts[block], cuts[block + 1]):
+            found[:] = 0
+            for part in range(parts):
+                begin, end = depth * part // parts, depth * (part + 1) // parts
+                for tile in range(tiles):
+                    first, last = count * tile // tiles, count * (tile + 1) // tiles
+                    pixels_tile(
+                        last - first, address(grid, 0), address(pixels, first), address(panels, (panel * depth + begin) * width),
+                        address(places, begin), end - begin, address(found, first * width), out,
+                    )  # fmt: skip
             begin = panel * width
             for column in range(min(width, maps - begin)):
                 added = bias[begin + column] if len(bias) > 0 else zero
@@ -70,35 +86,41 @@ def _multiply(
 def fits(g: Correlation, how: Product, itemsize: int) -> bool:
     """Whether vectors of filters are faster where a plan has vectors of pixels."""
     width, count = PANEL_BYTES // itemsize, how.sizes[7]
-    if g.groups > 1 or len(how.slabs) > 1 or -g.maps % width > (1 - MOST_FILLED) * g.maps:
+    if g.groups > 1 or -g.maps % width > MOST_EMPTY * g.maps:
+        return False
+    of_terms = -(-TERMS * g.channels // g.weights[2]) * plan_of_image(g, itemsize).sizes[2] * itemsize
+    if of_terms > GRID_BYTES // 2:
         return False
     filled = sum(-(-size // (width // 2)) * (width // 2) for size in (how.gives[:, 2] if how.is_direct else how.runs[:, 1]))
-    return bool(count < MOST_FILLED * filled)
+    return bool(count * (g.weights[2] + TURN) < MOST_FILLED * filled * g.weights[2])
 
 
 def bound(
-    ctx: Context, out: Any, filters: Any, image: Any, g: Correlation, how: Product, bias: Any = None, rectify: bool = False
+    ctx: Context, out: Any, filters: Any, image: Any, g: Correlation, bias: Any = None, rectify: bool = False
 ) -> Callable[[], None] | None:
-    """A function that correlates these arrays, of one image, as :func:`.correlation.correlate` would; None if filters change in each run.
-
-    Args:
-        how: the plan of the results.
-    """
-    width, depth = PANEL_BYTES // out.itemsize, g.weights[2]
+    """A function that correlates these arrays, of one image, as :func:`.correlation.correlate` would; None if filters change each time."""
+    how, width, depth = plan_of_image(g, out.itemsize), PANEL_BYTES // out.itemsize, g.weights[2]
     count = -(-g.maps // width)
     panels = ctx.prepared(0, filters, "panels of filters", (count, depth, width), out.dtype, _fill)
     if panels is None:
         return None
     multiplications = int(out.size) * depth
     shared, offered = multiplications >= thresholds.convolution_shared, is_offered(multiplications, thresholds.convolution_shared)
-    parts = min(max_threads(), count) if offered else 1
-    cuts = count * np.arange(parts + 1) // parts
+    parts = min(max_threads() * PIECES, count) if offered else 1
     _, channels, of_grid, of_channel, stride, *_ = how.sizes
-    work = ctx.scratch("work", (parts, channels * of_grid + how.sizes[7] * width), out.dtype)
-    tables = np.stack([cuts[:-1], cuts[1:]], axis=1), how.fills, how.places, _places_of_pixels(how) * out.itemsize
-    arrays = work, out.reshape(-1), panels.reshape(-1), image.reshape(-1), *tables
-    sizes = channels, of_grid, of_channel, stride, g.maps
-    return _multiply.bound(shared, *arrays, sizes, work[0, :0] if bias is None else bias, rectify, most=parts, offered=offered)
+    grid = ctx.scratch("grid", (channels, of_grid), out.dtype)
+    work = ctx.scratch("work", (min(max_threads(), parts), how.sizes[7] * width), out.dtype)
+    tables = count * np.arange(parts + 1) // parts, how.places, _places_of_pixels(how) * out.itemsize
+    added = work[0, :0] if bias is None else bias
+    enter = _enter.bound(grid.size >= thresholds.elements_shared, grid, image.reshape(-1), how.fills, of_channel, stride)
+    arrays = work, out.reshape(-1), panels.reshape(-1), grid.reshape(-1), *tables
+    multiply = _multiply.bound(shared, *arrays, g.maps, added, rectify, most=len(work), offered=offered)
+
+    def call() -> None:
+        enter()
+        multiply()
+
+    return call
 
 
 def _places_of_pixels(how: Product) -> Any:

@@ -29,7 +29,7 @@ BLOCKS_OF_PART = 4
 TURNS = 8
 """Blocks that threads share, where there is enough to do: their number must not depend on that of the threads."""
 
-COPIED = 0.06
+COPIED = 0.2
 """Share of a block's time in which its images are copied, which is done anew for each part of its results."""
 
 COPY, HALF_TILE = 10, 0.6
@@ -37,6 +37,12 @@ COPY, HALF_TILE = 10, 0.6
 
 SPARSE = 0.6
 """Share of results among a grid's places below which images lie side by side."""
+
+TERMS, AT_ONCE = 256, 4
+"""Terms of sums, and panels, that are copied together: a panel stays in a processor's first cache, and all of them in the second."""
+
+LEAST_TERMS, LEAST_TARGETS = 2048, 64
+"""The fewest terms of a sum, and targets, for which copying to panels pays: what fewer terms meet stays in the first cache as it lies."""
 
 Sizes = tuple[int, int, int, int]
 
@@ -94,7 +100,7 @@ class Product(NamedTuple):
         runs: elements that are written: the first, how many, and how many more for each further image.
         gives: copies from a target's grid: where to, where from, how many elements.
         sizes: groups; sources, elements that grids have for one, elements of one, their distance in it; the same of targets; distance
-            of neighbours and of images in a grid.
+            of neighbours and of images in a grid; panels that what sums meet is copied to at a time, 0 where it is read as it lies.
         is_direct: whether tiles write lines of the targets, and not runs of a grid of which lines are copied.
         work: elements that a thread works in.
         clears: whether grids are to be cleared before each block.
@@ -150,8 +156,12 @@ class Weighing(NamedTuple):
 @lru_cache(maxsize=256)
 def plan_of_results(g: Correlation, itemsize: int, rows: int, threads: int = 1) -> Product:
     """The product that writes results, for so many images; blocks of them are parted by results where *threads* would wait at the end."""
-    grid, w = Grid(g.windows), g.windows
-    how = _arranged(g, grid, itemsize, rows, w.out[0])
+    return _of_results(g, Grid(g.windows), itemsize, rows, threads)
+
+
+def _of_results(g: Correlation, grid: Grid, itemsize: int, rows: int, threads: int, slabs: int | None = None) -> Product:
+    w = g.windows
+    how = _arranged(g, grid, itemsize, rows, w.out[0], slabs)
     phases = len(grid.phases)
     fills = [_image_fills(grid, how, first, last) for first, last in how.slabs]
     lines = [grid.result_lines(first, last) for first, last in how.slabs]
@@ -159,6 +169,12 @@ def plan_of_results(g: Correlation, itemsize: int, rows: int, threads: int = 1) 
     sources = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     targets = g.maps, how.plane, size_of(w.out), 1
     return _product(g, how, itemsize, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines, threads)
+
+
+@lru_cache(maxsize=256)
+def plan_of_image(g: Correlation, itemsize: int) -> Product:
+    """The product that writes the results of one image, which is in its grid as a whole."""
+    return _of_results(g, Grid(g.windows), itemsize, 1, 1, 1)
 
 
 @lru_cache(maxsize=256)
@@ -258,18 +274,20 @@ def _product(
     runs = [how.runs(of_task) for of_task in lines]
     tasks = [np.array(weights * len(how.slabs), np.intp), np.stack([*_ranges(runs), *_ranges(lines)], axis=1)]
     depth = max(of_task[0] for of_task in weights)
-    is_direct = how.pixel == targets[3] == 1 and _tiles_fit(runs, lines, depth, VECTOR_BYTES // itemsize)
+    width, of_group = PANEL_BYTES // itemsize, targets[0] // g.groups
+    panels = AT_ONCE if depth >= LEAST_TERMS and of_group >= LEAST_TARGETS else 0
+    is_direct = not panels and how.pixel == targets[3] == 1 and _tiles_fit(runs, lines, depth, VECTOR_BYTES // itemsize)
     return Product(
-        _parted(how.blocks(rows), targets[0] // g.groups, threads),
+        _parted(how.blocks(rows), of_group, threads),
         np.stack([*_ranges(fills), *_ranges([weights] * len(how.slabs))], axis=1),
         np.concatenate(fills),
         np.concatenate(tasks, axis=1),
         places,
         np.concatenate(runs),
         np.ascontiguousarray(np.concatenate([how.scaled(of_task, 0) for of_task in lines])[:, [1, 0, 2]]),
-        (g.groups, *sources, *targets, how.pixel, how.image),
+        (g.groups, *sources, *targets, how.pixel, how.image, panels),
         is_direct,
-        sources[0] * sources[1] + (0 if is_direct else targets[0] // g.groups * targets[1]),
+        sources[0] * sources[1] + (0 if is_direct else of_group * targets[1]) + panels * TERMS * width,
         how.clears(rows),
         bool(sum(of_task[:, 2].sum() for of_task in lines) == targets[2]),
     )
@@ -297,8 +315,8 @@ def _tiles(sizes: Any, lanes: int) -> float:
     return float(whole.sum() + (rest > lanes).sum() + HALF_TILE * ((rest > 0) & (rest <= lanes)).sum())
 
 
-def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int) -> Arrangement:
-    """How images come into grids of which *height* places along the first axis are done."""
+def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int, slabs: int | None = None) -> Arrangement:
+    """How images come into grids of which *height* places along the first axis are done, in so many *slabs* or as many as suit caches."""
     lanes, out, places = VECTOR_BYTES // itemsize, size_of(g.windows.out), size_of(grid.extents)
     image_bytes = (g.channels * len(grid.phases) + g.maps) * places * itemsize
     fitting, least = GRID_BYTES // image_bytes, 1
@@ -308,13 +326,13 @@ def _arranged(g: Correlation, grid: Grid, itemsize: int, rows: int, height: int)
     else:
         images, pixel = max(min(fitting, rows // TURNS), 1), 1
         least = max(-(-image_bytes // GRID_BYTES), min(-(-TURNS // rows), out // (4 * lanes)), 1) if images == 1 else 1
-    size = -(-height // min(least, height))
-    slabs = [(first, min(first + size, height)) for first in range(0, height, size)]
-    part = (size if len(slabs) > 1 else grid.extents[0]) * grid.steps[0]
+    size = -(-height // min(slabs or least, height))
+    cuts = [(first, min(first + size, height)) for first in range(0, height, size)]
+    part = (size if len(cuts) > 1 else grid.extents[0]) * grid.steps[0]
     image = 1 if pixel > 1 else part
     elements = (part + grid.ahead(grid.reach)) * pixel + (images - 1) * image + PANEL_BYTES // itemsize
     plane = (-(-elements // lanes) | 1) * lanes  # an odd number of vectors: planes must not all lie in the same places of a cache
-    return Arrangement(images, slabs, pixel, image, plane)
+    return Arrangement(images, cuts, pixel, image, plane)
 
 
 def _image_fills(grid: Grid, how: Arrangement, first: int, last: int) -> Any:

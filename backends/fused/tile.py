@@ -95,7 +95,7 @@ def gathered_tile(
 
 @lowered_in("tile_code")
 def pixels_tile(rows: int, a: int, a_places: int, b: int, places: int, depth: int, c: int, like: Any) -> None:
-    """Multiply rows whose elements are scattered alike by a panel, and write a panel.
+    """Multiply rows whose elements are scattered alike by a panel, and add the product to a panel.
 
     Args:
         rows, b, depth, c, like: as for :func:`tile`.

@@ -356,7 +356,8 @@ def gathered_tile(
 def pixels_tile(code: Code, rows: Any, a: Any, a_places: Any, b: Any, places: Any, depth: Any, c: Any) -> None:
     for count in code.cases(rows, range(1, MOST_ROWS + 1)):
         starts = [code.builder.add(a, code.entry(a_places, row)) for row in range(count)]
-        ends, known, sums = code.vectors_of(count, c, PANEL_BYTES, 2), [None] * 2, [[code.zeros] * 2 for _ in range(count)]
+        ends, known = code.vectors_of(count, c, PANEL_BYTES, 2), [None] * 2
+        sums = [[code.load(place) for place in to] for to in ends]
         totals = code.products(
             starts, lambda number: code.entry(places, number), lambda number: code.place(b, number, PANEL_BYTES), [0, VECTOR_BYTES], depth,
             sums, known,

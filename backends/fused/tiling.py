@@ -98,7 +98,9 @@ def tiling(channels: int, maps: int, w: Windows, itemsize: int, rows: int, threa
     most = max(SUMS_BYTES // (SUMS * (row + out_row) * itemsize), LEAST_AT_ONCE) // MOST_ROWS * MOST_ROWS
     strip, count = patch_rows, 1
     if min(width, out_width) >= lanes:  # so many pixels at a time are copied, and a strip may have but one row of them
-        turns = 1 if threads is not None and patch_rows * columns <= most else -(-TURNS // rows)  # few patches are better kept together
+        # Large filters are best read once, by all patches.
+        is_whole = threads is not None and patch_rows * columns <= most and SUMS * channels * out_row * itemsize > SUMS_BYTES
+        turns = 1 if is_whole else -(-TURNS // rows)
         strips = max(-(-patch_rows * 2 * (row_bytes + out_row_bytes) // GRID_BYTES), turns)
         strip = -(-patch_rows // min(strips, patch_rows))
     if strip == patch_rows:

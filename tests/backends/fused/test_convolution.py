@@ -345,3 +345,25 @@ def test_threads_share_the_filters_of_one_image(
     np.testing.assert_array_equal(*found)
     alone, shared = (len(plan.plan_of_results(g, out.itemsize, 1, number).blocks) for number in (1, 40))
     assert shared > alone
+
+
+@pytest.mark.parametrize("rows", [1, 3, 33])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("size", "strides", "groups"), [((5, 6), (1, 1), 1), ((9, 21), (2, 1), 1), ((8, 7), (2, 2), 2)], ids=str)
+def test_sums_of_many_terms_have_the_bits_of_others(
+    size: Any, strides: Any, groups: int, dtype: Any, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms, maps = 230 * 9, 66 * groups
+    g = geometry(maps, (terms // 9, 3, 3), (terms // 9 * groups, *size), (1, *strides), (1, 1, 1), (False, True, True), groups)
+    random = np.random.default_rng(rows)
+    images, filters = (random.standard_normal(shape).astype(dtype) for shape in ((rows, g.channels, *size), (maps, terms // 9, 3, 3)))
+    bias, found = random.standard_normal(maps).astype(dtype), []
+    for least in (plan.LEAST_TERMS, NEVER):
+        monkeypatch.setattr(plan, "LEAST_TERMS", least)
+        plan.plan_of_results.cache_clear()
+        assert (plan.plan_of_results(g, images.itemsize, rows).sizes[-1] > 0) == (least < NEVER)
+        out = np.full((rows, maps, *g.windows.out), np.nan, dtype)
+        correlation.correlate(Context(backend_named("numpy"), training=True), out, filters, images, g, bias, True)
+        found.append(out)
+    plan.plan_of_results.cache_clear()
+    np.testing.assert_array_equal(*found)
