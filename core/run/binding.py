@@ -198,7 +198,8 @@ class Binding:
         if slot.kind == HELD:
             return slot.variable.array  # type: ignore[attr-defined]
         if slot.kind == ROWS:
-            return RowSparse(shape, dtype)
+            # Recorded work writes to a place of its own; others need the gradient of the latest minibatch alone.
+            return self._workspace.row_sparse(index, shape, dtype) if self._buffers is None else RowSparse(shape, dtype)
         if slot.kind == FOLDED:
             return self.program.folded.arrays[index]  # type: ignore[union-attr]
         if slot.kind == UNUSED:

@@ -12,11 +12,13 @@ from operator import le
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
+from ..common.shape import Shape
 from ..common.threads import max_threads
-from ..extension.backend import Asynchronous
+from ..extension.backend import Asynchronous, DType
 from ..machine.first_calls import first_calls
 from ..types.axis import Axes
 from ..types.layout import Layout
+from ..types.sparse import RowSparse
 from ..values.fast_feed import FastFeeds
 from ..values.feed import Feed
 from . import memory, profiling
@@ -77,6 +79,7 @@ class Workspace:
         self._version, self._threads = first_calls.version, max_threads()
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._rooms: dict[int, Room] = {}
+        self._row_sparse: dict[tuple[int, Shape], RowSparse] = {}
         self._bindings: list[dict[Any, Binding]] = [{} for _ in range(program.stages)]
         self._placements: list[dict[Any, Placement]] = [{} for _ in range(program.stages)]
 
@@ -194,6 +197,10 @@ class Workspace:
         """The memory of a sparse input, for data of all sizes."""
         return self._rooms.setdefault(slot, Room(self.program.backend))
 
+    def row_sparse(self, slot: int, shape: Shape, dtype: DType) -> RowSparse:
+        """A row-sparse gradient, which holds that of the latest minibatch, of whatever size."""
+        return self._row_sparse.setdefault((slot, shape), RowSparse(shape, dtype))
+
     def _reserve(self, stage: int, nbytes: int) -> Any:
         """An arena of at least *nbytes*; bindings to a smaller one are forgotten."""
         if nbytes > self._arenas[stage].nbytes:
@@ -208,6 +215,7 @@ class Workspace:
         self._version, self._threads = first_calls.version, max_threads()
         self.pool.clear()
         self._rooms.clear()
+        self._row_sparse.clear()
         self._arenas = [self.program.backend.allocate(0) for _ in self._arenas]
 
     def _forget(self, stage: int) -> None:
