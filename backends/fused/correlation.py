@@ -15,13 +15,13 @@ import numpy as np
 from ...core.common.threads import max_threads
 from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Correlation
-from ...core.machine.language import carray, jittable, prange, slot
+from ...core.machine.language import copy_bytes, jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from . import few_pixels
 from .pieces import address, copy_lines, finish_lines, writable
 from .plan import TERMS, Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
-from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile, pointer, strided_tile
+from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile, strided_tile
 
 LARGEST_FILTERS = 2**21
 """The largest number of weights whose gradient is summed in parts."""
@@ -151,10 +151,7 @@ def _write_packed(
             for number in range(count):
                 panel, seen = panels + number * (end - begin) * PANEL_BYTES, of + (first + number * width) * itemsize
                 for term in range(begin, end):
-                    source = carray(pointer(seen + places[term], like), width)
-                    target = carray(pointer(panel + (term - begin) * PANEL_BYTES, like), width)
-                    for i in range(width):
-                        target[i] = source[i]
+                    copy_bytes(panel + (term - begin) * PANEL_BYTES, seen + places[term], PANEL_BYTES)
             for tile in range(tiles):
                 row, last = rows * tile // tiles, rows * (tile + 1) // tiles
                 left, written = weights + (row * depth + begin) * itemsize, to + (row * target_size + first) * itemsize

@@ -20,7 +20,7 @@ from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .pieces import address, copy_lines
-from .plan import GRID_BYTES, TERMS, Product, plan_of_image
+from .plan import GRID_BYTES, TERMS, Product, plan_of_results
 from .tile import MOST_ROWS, PANEL_BYTES, pixels_tile
 
 MOST_FILLED, TURN = 0.95, 40
@@ -88,18 +88,18 @@ def fits(g: Correlation, how: Product, itemsize: int) -> bool:
     width, count = PANEL_BYTES // itemsize, how.sizes[7]
     if g.groups > 1 or -g.maps % width > MOST_EMPTY * g.maps:
         return False
-    of_terms = -(-TERMS * g.channels // g.weights[2]) * plan_of_image(g, itemsize).sizes[2] * itemsize
-    if of_terms > GRID_BYTES // 2:
-        return False
     filled = sum(-(-size // (width // 2)) * (width // 2) for size in (how.gives[:, 2] if how.is_direct else how.runs[:, 1]))
-    return bool(count * (g.weights[2] + TURN) < MOST_FILLED * filled * g.weights[2])
+    if count * (g.weights[2] + TURN) >= MOST_FILLED * filled * g.weights[2]:
+        return False
+    channels = -(-TERMS * g.channels // g.weights[2])
+    return bool(channels * plan_of_results(g, itemsize, 1, slabs=1).sizes[2] * itemsize <= GRID_BYTES // 2)
 
 
 def bound(
     ctx: Context, out: Any, filters: Any, image: Any, g: Correlation, bias: Any = None, rectify: bool = False
 ) -> Callable[[], None] | None:
     """A function that correlates these arrays, of one image, as :func:`.correlation.correlate` would; None if filters change each time."""
-    how, width, depth = plan_of_image(g, out.itemsize), PANEL_BYTES // out.itemsize, g.weights[2]
+    how, width, depth = plan_of_results(g, out.itemsize, 1, slabs=1), PANEL_BYTES // out.itemsize, g.weights[2]
     count = -(-g.maps // width)
     panels = ctx.prepared(0, filters, "panels of filters", (count, depth, width), out.dtype, _fill)
     if panels is None:

@@ -154,13 +154,13 @@ class Weighing(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def plan_of_results(g: Correlation, itemsize: int, rows: int, threads: int = 1) -> Product:
-    """The product that writes results, for so many images; blocks of them are parted by results where *threads* would wait at the end."""
-    return _of_results(g, Grid(g.windows), itemsize, rows, threads)
+def plan_of_results(g: Correlation, itemsize: int, rows: int, threads: int = 1, slabs: int | None = None) -> Product:
+    """The product that writes results, for so many images; blocks of them are parted by results where *threads* would wait at the end.
 
-
-def _of_results(g: Correlation, grid: Grid, itemsize: int, rows: int, threads: int, slabs: int | None = None) -> Product:
-    w = g.windows
+    Args:
+        slabs: parts of an image that are done at a time; None for as many as suit caches.
+    """
+    grid, w = Grid(g.windows), g.windows
     how = _arranged(g, grid, itemsize, rows, w.out[0], slabs)
     phases = len(grid.phases)
     fills = [_image_fills(grid, how, first, last) for first, last in how.slabs]
@@ -169,12 +169,6 @@ def _of_results(g: Correlation, grid: Grid, itemsize: int, rows: int, threads: i
     sources = g.channels, phases * how.plane, size_of(w.dims), w.strides[-1]
     targets = g.maps, how.plane, size_of(w.out), 1
     return _product(g, how, itemsize, rows, sources, targets, fills, places * itemsize, [(len(places), 0, 0)], lines, threads)
-
-
-@lru_cache(maxsize=256)
-def plan_of_image(g: Correlation, itemsize: int) -> Product:
-    """The product that writes the results of one image, which is in its grid as a whole."""
-    return _of_results(g, Grid(g.windows), itemsize, 1, 1, 1)
 
 
 @lru_cache(maxsize=256)

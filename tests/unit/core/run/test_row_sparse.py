@@ -7,8 +7,10 @@ import weakref
 from typing import Any
 
 import numpy as np
+import pytest
 
 import cntk as C
+from cntk.core.types.sparse import RowSparse
 
 WORDS, WIDTH = 5000, 300
 
@@ -17,9 +19,7 @@ def minibatch(samples: int) -> Any:
     return C.Value.one_hot(np.random.default_rng(samples).integers(0, WORDS, samples).tolist(), WORDS)
 
 
-def test_gradients_of_other_sizes_are_not_kept(monkeypatch: Any) -> None:
-    from cntk.core.types.sparse import RowSparse
-
+def test_gradients_of_other_sizes_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[weakref.ref[Any]] = []
     store = RowSparse.set
 
