@@ -16,24 +16,19 @@ from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
-from .followers import Follower, followers, has_rectifier
+from .followers import After, parts, what_follows
 
 LEAST_SEEN, LEAST_MAPS = 256, 64
 """The fewest weights of a filter, and filters, of which the gradient is computed from gathered elements where there are strides."""
 
 
 class ConvolutionKernel:
-    """Loops for float32 and float64, with a bias and a rectifier that follow.  Small operands are left to the operator."""
+    """Loops for float32 and float64, with what follows (:mod:`.followers`).  Small operands are left to the operator."""
 
     @staticmethod
     def takes(op: Any, steps: Sequence[Step]) -> int:
-        """A rectifier, or a sum with a number for each filter, and a rectifier."""
-        if op.transpose:
-            return 0
-        kinds = followers(steps)
-        if kinds[0] is not Follower.SUM or not _is_bias(steps[0].others[0]):
-            return int(kinds[0] is Follower.RECTIFIER)
-        return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
+        """A sum with a number for each filter, one with a residual, and a rectifier."""
+        return 0 if op.transpose else len(parts(steps, _is_bias))
 
     @staticmethod
     def bind(op: Any, ctx: Context, out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None) -> Callable[[], None] | None:
@@ -41,11 +36,10 @@ class ConvolutionKernel:
         g, rows = _geometry(op, ctx, filters, operand)
         if op.transpose or not is_for_loops(g, rows, operand.dtype):
             return None
-        result = _Result()
-        if epilogue is not None:
-            if epilogue.others and not epilogue.others[0].size == g.maps == out.shape[-len(g.shape)]:
-                return None
-            result = _Result(epilogue.others[0].reshape(-1) if epilogue.others else None, has_rectifier(epilogue.steps))
+        follows = what_follows(epilogue, _is_bias)
+        if follows.bias is not None and not follows.bias.size == g.maps == out.shape[-len(g.shape)]:
+            return None
+        result = _Result(follows)
         op.forward(ctx, out, filters, operand, result)
         return result.call
 
@@ -90,13 +84,13 @@ def _gathers(g: Correlation) -> bool:
 class _Result:
     """Stands in for a module of correlations when the operator calls it, and records the call."""
 
-    def __init__(self, bias: Any = None, rectify: bool = False) -> None:
-        self._bias, self._rectify = bias, rectify
+    def __init__(self, follows: After) -> None:
+        self._follows = follows
         self.call: Callable[[], None] | None = None
 
     def correlate(self, ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation) -> None:
         """Record the call."""
-        self.call = _module(g, len(operand), operand.itemsize).bound_correlation(ctx, out, filters, operand, g, self._bias, self._rectify)
+        self.call = _module(g, len(operand), operand.itemsize).bound_correlation(ctx, out, filters, operand, g, self._follows)
 
 
 def _is_bias(spec: Spec) -> bool:

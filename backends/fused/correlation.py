@@ -19,7 +19,8 @@ from ...core.machine.language import copy_bytes, jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.types.context import Context
 from . import few_pixels
-from .pieces import address, copy_lines, finish_lines, writable
+from .followers import NOTHING, After
+from .pieces import address, copy_lines, finish_lines, follows, lie_well, writable
 from .plan import TERMS, Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile, strided_tile
 
@@ -27,21 +28,23 @@ LARGEST_FILTERS = 2**21
 """The largest number of weights whose gradient is summed in parts."""
 
 
-@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? ? (12) R1 ?", takes_long=True)
+@loop("R2 R1 R1 R1 I2 I2 I2 I2 I1 I2 I2 ? ? (12) R1 R1 ?", takes_long=True)
 def _multiply(
     work: Any, out: Any, weights: Any, x: Any, blocks: Any, slabs: Any, fills: Any, tasks: Any, places: Any, runs: Any, gives: Any,
-    is_direct: bool, clears: bool, sizes: Any, bias: Any, rectify: bool,
+    is_direct: bool, clears: bool, sizes: Any, bias: Any, residual: Any, rectify: bool,
 ) -> None:  # fmt: skip
     """Write targets: a product, as :class:`.plan.Product` describes it.
 
     Args:
         bias: what is added to each target; empty for nothing.
+        residual: what is then added to the result; empty for nothing.
         rectify: whether negative results then become zero.
     """
     groups, sources, source_grid, source_size, fill_stride, targets, target_grid, target_size, give_stride, pixel, image_step, most = sizes
     itemsize = out.itemsize
     grid, is_clear = work[slot(), : sources * source_grid], False
     result = work[slot(), len(grid) :]
+    distance = address(residual, 0) - address(out, 0) if len(residual) > 0 else 0
     for turn in prange(len(blocks)):
         first_image, last_image, slab, first_target, last_target = blocks[turn]
         count, rows = last_image - first_image, last_target - first_target
@@ -62,8 +65,9 @@ def _multiply(
                     for i in range(count):
                         to = address(out, ((first_image + i) * targets + first_row) * target_size)
                         _write_lines(
-                            origin + i * image_step * itemsize, seen, left, depth, to, rows, target_size, lines, added, rectify, out
-                        )
+                            origin + i * image_step * itemsize, seen, left, depth, to, rows, target_size, lines, added, distance, rectify,
+                            out,
+                        )  # fmt: skip
                     continue
                 for run in range(first_run, last_run):
                     begin, size, growth = runs[run]
@@ -78,16 +82,17 @@ def _multiply(
                     row, image = i % rows, i // rows
                     to = ((first_image + image) * targets + first_row + row) * target_size
                     at = row * target_grid + image * image_step
-                    if rectify or len(bias) > 0:
+                    if rectify or len(bias) > 0 or len(residual) > 0:
                         number = bias[first_row + row] if len(bias) > 0 else out.dtype.type(0)
-                        finish_lines(out, to, give_stride, result, at, pixel, lines, number, rectify)
+                        finish_lines(out, to, give_stride, result, at, pixel, lines, number, residual, rectify)
                     else:
                         copy_lines(out, to, give_stride, result, at, pixel, lines)
 
 
 @jittable
 def _write_lines(
-    origin: int, seen: int, weights: int, depth: int, to: int, rows: int, target_size: int, lines: Any, bias: int, rectify: bool, like: Any
+    origin: int, seen: int, weights: int, depth: int, to: int, rows: int, target_size: int, lines: Any, bias: int, residual: int,
+    rectify: bool, like: Any,
 ) -> None:  # fmt: skip
     """Write lines of some targets: the last tile of a line ends with it, and computes some results again.
 
@@ -96,7 +101,7 @@ def _write_lines(
         weights, depth: address of the first target's weights, and how many each has.
         to, rows, target_size: address of the first target, how many there are, and elements of one.
         lines: where in a target, where in the grid, how many elements.
-        bias, rectify: as for :func:`.tile.gathered_tile`.
+        bias, residual, rectify: as for :func:`.tile.gathered_tile`.
     """
     itemsize = like.itemsize
     width, parts = PANEL_BYTES // itemsize, (rows + MOST_ROWS - 1) // MOST_ROWS
@@ -114,7 +119,9 @@ def _write_lines(
                 panel, stride = origin + (of + at) * itemsize, target_size * itemsize
                 for i in range(row, end):
                     fetch(to + (i * target_size + target + at + span) * itemsize)
-                gathered_tile(apart, end - row, left, depth * itemsize, panel, seen, depth, written, stride, added, rectify, like)
+                gathered_tile(
+                    apart, end - row, left, depth * itemsize, panel, seen, depth, written, stride, added, residual, rectify, like
+                )  # fmt: skip
 
 
 @jittable
@@ -128,8 +135,9 @@ def _write_run(panel: int, seen: int, weights: int, depth: int, to: int, rows: i
             row, end = rows * part // parts, rows * (part + 1) // parts
             left, written = weights + row * depth * itemsize, to + row * target_size * itemsize + ahead
             gathered_tile(
-                apart, end - row, left, depth * itemsize, panel + ahead, seen, depth, written, target_size * itemsize, 0, False, like
-            )
+                apart, end - row, left, depth * itemsize, panel + ahead, seen, depth, written, target_size * itemsize, 0, 0, False,
+                like,
+            )  # fmt: skip
 
 
 @jittable
@@ -199,33 +207,30 @@ def _weigh(
                         dots(left, address(rows, row), right, address(columns, column), looked_at, run_count, to, per_row * itemsize, x)
 
 
-def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False) -> None:
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, after: After = NOTHING) -> None:
     """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does.
 
     Args:
-        bias: an array with a number for each filter that is added to its results; None for none.
-        rectify: whether negative results then become zero.
+        after: what follows, with a bias that has a number for each filter.
     """
     multiplications = _multiplications(out, g)
     how = plan_of_results(g, out.itemsize, len(operand), max_threads() if multiplications >= thresholds.convolution_shared else 1)
-    arguments = _arguments(ctx, how, out, filters, operand, multiplications, bias, rectify)
+    arguments = _arguments(ctx, how, out, filters, operand, multiplications, after)
     _multiply.run(*arguments, most=len(arguments[1]))
 
 
-def bound_correlation(
-    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False
-) -> Callable[[], None]:
+def bound_correlation(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, after: After = NOTHING) -> Callable[[], None]:
     """A function that correlates these arrays, as :func:`correlate` would."""
-    if not all(array.flags.carray for array in (out, filters, operand)):
-        return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
+    if not lie_well(out, filters, operand, after):
+        return partial(correlate, ctx, out, filters, operand, g, after)
     multiplications = _multiplications(out, g)
     offered = is_offered(multiplications, thresholds.convolution_shared)
     how = plan_of_results(g, out.itemsize, len(operand), max_threads() if offered else 1)
     if len(operand) == 1 and few_pixels.fits(g, how, out.itemsize):
-        call = few_pixels.bound(ctx, out, filters, operand, g, bias, rectify)
+        call = few_pixels.bound(ctx, out, filters, operand, g, after)
         if call is not None:
             return call
-    arguments = _arguments(ctx, how, out, filters, operand, multiplications, bias, rectify)
+    arguments = _arguments(ctx, how, out, filters, operand, multiplications, after)
     return _multiply.bound(*arguments, most=len(arguments[1]), offered=offered)
 
 
@@ -265,16 +270,12 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
     ctx.sum_to(totals[:, :, :maps, :seen], filters_grad.reshape(g.weights))
 
 
-def _arguments(
-    ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, bias: Any = None, rectify: bool = False
-) -> Sequence[Any]:
+def _arguments(ctx: Context, how: Product, out: Any, weights: Any, x: Any, multiplications: int, after: After = NOTHING) -> Sequence[Any]:
     """Whether threads share :func:`_multiply`, and its arguments."""
     work = ctx.scratch("work", (min(max_threads(), len(how.blocks)), how.work), out.dtype)
     out, weights, x = (writable(ctx, name, array).reshape(-1) for name, array in (("result", out), ("filters", weights), ("images", x)))
-    if bias is None:
-        bias = work[0, :0]
     tables = how.blocks, how.slabs, how.fills, how.tasks, how.places, how.runs, how.gives, how.is_direct, how.clears, how.sizes
-    return multiplications >= thresholds.convolution_shared, work, out, weights, x, *tables, bias, rectify
+    return multiplications >= thresholds.convolution_shared, work, out, weights, x, *tables, *follows(ctx, after, work[0, :0])
 
 
 def _multiplications(result: Any, g: Correlation) -> int:

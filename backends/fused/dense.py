@@ -14,7 +14,8 @@ from ...core.common.thresholds import is_offered, thresholds
 from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
-from .followers import Follower, followers
+from ...core.types.spec import Spec
+from .followers import Part, parts, what_follows
 
 WIDTH, MOST_WASTED = 16, 0.15
 """Columns that half a panel has, and the part of all columns that those of a last half may be empty."""
@@ -27,15 +28,13 @@ FEW_ROWS = 32
 
 
 class Products:
-    """Loops for float32 and float64, with a bias and a rectifier that follow."""
+    """Loops for float32 and float64, with what follows (:mod:`.followers`)."""
 
     @staticmethod
     def takes(steps: Sequence[Step]) -> int:
-        """A sum with a number for each column, and a rectifier."""
-        kinds = followers(steps)
-        if kinds[0] is not Follower.SUM or not _is_bias(steps[0]):
-            return 0
-        return 2 if kinds[1:] == [Follower.RECTIFIER] else 1
+        """A sum with a number for each column, one with a residual, and a rectifier behind either."""
+        found = parts(steps, _is_bias)
+        return 0 if found == [Part.RECTIFIER] else len(found)
 
     @staticmethod
     def fits(left: Any, right: Any, out: Any, is_packed: bool = False) -> bool:
@@ -81,28 +80,31 @@ class Products:
         Args:
             operand: which of the operator's operands *right* is, if it is one: it is packed once where it seldom changes.
         """
-        after: tuple[Any, ...] = ()
-        if epilogue is not None:
-            (bias,) = epilogue.others
-            if bias.size != out.shape[-1] or out.strides[-1] != out.itemsize:
+        follows = what_follows(epilogue, _is_bias)
+        if epilogue is not None and out.strides[-1] != out.itemsize:
+            return None
+        if follows.bias is not None and follows.bias.size != out.shape[-1]:
+            return None
+        if follows.residual is not None:
+            if not (out.flags.c_contiguous and follows.residual.flags.c_contiguous):
                 return None
-            after = bias.reshape(-1), len(epilogue.steps) > 1
+            follows = follows._replace(residual=follows.residual.reshape(out.shape))
         call: Callable[[], None]
         if operand is not None and _reads_panels(left, right, out):
             made = _packed().panels(ctx, operand, right)
             if made is not None:
-                call = _packed().bound(left, made, out, *after)
+                call = _packed().bound(left, made, out, follows)
                 return call
         if _has_few_rows(left, right, out):
-            call = _few_rows().bound(left, right, out, *after)
+            call = _few_rows().bound(left, right, out, follows)
         else:
-            call = _module().bound(ctx, left, right, out, *after)
+            call = _module().bound(ctx, left, right, out, follows)
         return call
 
     @staticmethod
     def send_back(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> Any:
         """The gradient of the product, after which come the steps; writes those of their operands."""
-        (bias_grad,) = epilogue.grads
+        bias_grad = epilogue.grads[0]  # there is no residual on the way back
         rectify = len(epilogue.steps) > 1 and bias_grad is not None
         if (
             not rectify
@@ -129,9 +131,8 @@ def _reads_panels(left: Any, right: Any, out: Any) -> bool:
     return len(out) > 1 or (max_threads() > 1 and is_offered(out.size * left.shape[1], thresholds.product_row_shared))
 
 
-def _is_bias(step: Step) -> bool:
-    """Whether the bias has a number for each column, and panels may have as many columns."""
-    (spec,) = step.others
+def _is_bias(spec: Spec) -> bool:
+    """Whether there is a number for each column, and panels may have as many columns."""
     return spec.axes == () and len(spec.dims) == 1 and spec.dims[0] >= thresholds.product_sides and _fills_panels(spec.dims[0])
 
 

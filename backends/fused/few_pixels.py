@@ -19,7 +19,8 @@ from ...core.machine.language import prange, slot
 from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
-from .pieces import address, copy_lines
+from .followers import After
+from .pieces import address, copy_lines, follows
 from .plan import GRID_BYTES, TERMS, Product, plan_of_results
 from .tile import MOST_ROWS, PANEL_BYTES, pixels_tile
 
@@ -45,9 +46,10 @@ def _enter(grid: Any, x: Any, fills: Any, of_channel: int, stride: int) -> None:
         copy_lines(row, 0, 1, x, channel * of_channel, stride, fills)
 
 
-@loop("R2 R1 R1 R1 I1 I1 I1 q R1 ?", takes_long=True)
+@loop("R2 R1 R1 R1 I1 I1 I1 q R1 R1 ?", takes_long=True)
 def _multiply(
-    work: Any, out: Any, panels: Any, grid: Any, cuts: Any, places: Any, pixels: Any, maps: int, bias: Any, rectify: bool
+    work: Any, out: Any, panels: Any, grid: Any, cuts: Any, places: Any, pixels: Any, maps: int, bias: Any, residual: Any,
+    rectify: bool,
 ) -> None:  # fmt: skip
     """Write the results of an image.
 
@@ -59,6 +61,7 @@ def _multiply(
             grid's beginning and the place of each result.
         maps: filters.
         bias: what is added to the results of each filter; empty for nothing.
+        residual: what is then added to the results; empty for nothing.
         rectify: whether negative results then become zero.
     """
     width, depth, count, zero = PANEL_BYTES // out.itemsize, len(places), len(pixels), out.dtype.type(0)
@@ -77,9 +80,12 @@ def _multiply(
             begin = panel * width
             for column in range(min(width, maps - begin)):
                 added = bias[begin + column] if len(bias) > 0 else zero
-                target = out[(begin + column) * count : (begin + column + 1) * count]
+                first = (begin + column) * count
+                target, more = out[first : first + count], residual[first : first + count]
                 for pixel in range(count):
                     value = found[pixel * width + column] + added
+                    if len(residual) > 0:
+                        value += more[pixel]
                     target[pixel] = zero if rectify and value < zero else value
 
 
@@ -95,9 +101,7 @@ def fits(g: Correlation, how: Product, itemsize: int) -> bool:
     return bool(channels * plan_of_results(g, itemsize, 1, slabs=1).sizes[2] * itemsize <= GRID_BYTES // 2)
 
 
-def bound(
-    ctx: Context, out: Any, filters: Any, image: Any, g: Correlation, bias: Any = None, rectify: bool = False
-) -> Callable[[], None] | None:
+def bound(ctx: Context, out: Any, filters: Any, image: Any, g: Correlation, after: After) -> Callable[[], None] | None:
     """A function that correlates these arrays, of one image, as :func:`.correlation.correlate` would; None if filters change each time."""
     how, width, depth = plan_of_results(g, out.itemsize, 1, slabs=1), PANEL_BYTES // out.itemsize, g.weights[2]
     count = -(-g.maps // width)
@@ -111,10 +115,9 @@ def bound(
     grid = ctx.scratch("grid", (channels, of_grid), out.dtype)
     work = ctx.scratch("work", (min(max_threads(), parts), how.sizes[7] * width), out.dtype)
     tables = count * np.arange(parts + 1) // parts, how.places, _places_of_pixels(how) * out.itemsize
-    added = work[0, :0] if bias is None else bias
     enter = _enter.bound(grid.size >= thresholds.elements_shared, grid, image.reshape(-1), how.fills, of_channel, stride)
     arrays = work, out.reshape(-1), panels.reshape(-1), grid.reshape(-1), *tables
-    multiply = _multiply.bound(shared, *arrays, g.maps, added, rectify, most=len(work), offered=offered)
+    multiply = _multiply.bound(shared, *arrays, g.maps, *follows(ctx, after, work[0, :0]), most=len(work), offered=offered)
 
     def call() -> None:
         enter()

@@ -12,6 +12,7 @@ from typing import Any
 from ...core.common.thresholds import thresholds
 from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
+from .followers import NOTHING, After
 from .products import finish_row
 from .tile import WIDE_BYTES, WIDE_ROWS, pointer, wide_tile
 
@@ -22,7 +23,7 @@ BLOCK = 256
 """Columns that a thread takes of a single row's product at a time, where several share them."""
 
 
-@loop("R1 q q q R1 ? (8)", takes_long=True)
+@loop("R1 q q q R1 ? (9)", takes_long=True)
 def _multiply(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
     """Write a product.
 
@@ -32,9 +33,10 @@ def _multiply(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
         bias: what is added to each row of the result; empty for nothing.
         rectify: whether negative results then become zero.
         sizes: rows, depth and columns; how many bytes lie between rows and elements of a row of the first operand, between rows of the
-            second one, and between rows of the result.
+            second one, and between rows of the result; the bytes of an element, and those from a result to what is added to it after the
+            bias, 0 for nothing.
     """
-    m, depth, n, a_stride, a_step, b_stride, c_stride, itemsize = sizes
+    m, depth, n, a_stride, a_step, b_stride, c_stride, itemsize, residual = sizes
     width = WIDE_BYTES // itemsize
     for part in prange((n + width - 1) // width):
         column = part * width
@@ -42,22 +44,21 @@ def _multiply(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes
         for row in range(0, m, WIDE_ROWS):
             rows, to = min(WIDE_ROWS, m - row), c + row * c_stride + column * itemsize
             wide_tile(rows, a + row * a_stride, a_stride, a_step, b + column * itemsize, b_stride, depth, known, to, c_stride, like)
-            if len(bias) > 0 or rectify:
+            if len(bias) > 0 or residual != 0 or rectify:
                 for i in range(rows):
-                    target = carray(pointer(to + i * c_stride, like), known)
-                    finish_row(target, target, known, False, bias[column : column + known], rectify)
+                    finish_row(carray(pointer(to + i * c_stride, like), known), bias[column : column + known], residual, rectify)
 
 
-@loop("R1 q q q R1 ? (6)", takes_long=True)
+@loop("R1 q q q R1 ? (7)", takes_long=True)
 def _multiply_one(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, sizes: Any) -> None:
     """Write the product of one row, a few rows of the matrix after the other, as processors read memory fastest.
 
     Args:
         like, a, b, c, bias, rectify: as for :func:`_multiply`.
         sizes: depth, columns, and columns that a thread takes at a time; how many bytes lie between elements of the row, and between rows
-            of the matrix; and the bytes of an element.
+            of the matrix; the bytes of an element, and those to what is added to a result.
     """
-    depth, n, block, a_step, b_stride, itemsize = sizes
+    depth, n, block, a_step, b_stride, itemsize, residual = sizes
     for part in prange((n + block - 1) // block):
         column = part * block
         known = min(block, n - column)
@@ -67,8 +68,8 @@ def _multiply_one(like: Any, a: int, b: int, c: int, bias: Any, rectify: bool, s
             _add_lines(target, a + line * a_step, a_step, b + line * b_stride + column * itemsize, b_stride, known, like)
         for line in range(depth - depth % LINES, depth):
             _add_line(target, carray(pointer(a + line * a_step, like), 1)[0], b + line * b_stride + column * itemsize, known, like)
-        if len(bias) > 0 or rectify:
-            finish_row(target, target, known, False, bias[column : column + known], rectify)
+        if len(bias) > 0 or residual != 0 or rectify:
+            finish_row(target, bias[column : column + known], residual, rectify)
 
 
 @jittable(fastmath={"contract"})
@@ -101,22 +102,21 @@ def _add_line(target: Any, x: Any, b: int, size: int, like: Any) -> None:
         target[i] += x * line[i]
 
 
-def bound(left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+def bound(left: Any, right: Any, out: Any, after: After = NOTHING) -> Callable[[], None]:
     """A function that writes the product of *left* ``(m, depth)`` and *right* ``(depth, n)``, of whose rows elements lie side by side, to
     *out*, of which the same holds.
 
     Args:
-        bias: an array of shape ``(n,)`` that is added to each row; None for none.
-        rectify: whether negative results then become zero.
+        after: what follows, with a bias of shape ``(n,)`` that is added to each row.
     """
     (m, n), depth, like = out.shape, left.shape[1], out.reshape(-1)[:0]
     is_shared = m * n * depth >= thresholds.product_row_shared
     addresses = [array.ctypes.data for array in (left, right, out)]
-    arguments = like, *addresses, like if bias is None else bias, rectify
+    arguments, ends = (like, *addresses, after.bias_or(like), after.rectify), (out.itemsize, after.distance(out))
     if m == 1:
-        sizes = depth, n, min(n, BLOCK) if is_shared else n, left.strides[1], right.strides[0], out.itemsize
+        sizes = depth, n, min(n, BLOCK) if is_shared else n, left.strides[1], right.strides[0], *ends
         call = _multiply_one.bound(is_shared, *arguments, sizes)
     else:
-        call = _multiply.bound(is_shared, *arguments, (m, depth, n, *left.strides, right.strides[0], out.strides[0], out.itemsize))
-    call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
+        call = _multiply.bound(is_shared, *arguments, (m, depth, n, *left.strides, right.strides[0], out.strides[0], *ends))
+    call.arrays = left, right, out, after.residual  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call

@@ -15,6 +15,7 @@ from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
+from .followers import NOTHING, After
 from .pieces import address
 from .products import division, finish_row, pack
 from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_at_once, panels_tile, pointer
@@ -45,7 +46,7 @@ def _pack(panels: Any, b: int, like: Any, sizes: Any) -> None:
         pack(to, b + begin * b_stride, b_stride, b_step, end - begin, column, min(n, column + batch), like)
 
 
-@loop("R1 q q R1 ? ? (9)", takes_long=True)
+@loop("R1 q q R1 ? ? (10)", takes_long=True)
 def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bool, sizes: Any) -> None:
     """Write a product.
 
@@ -55,9 +56,10 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
         bias: what is added to each row of the result, or to its columns if the numbers are *of_rows*; empty for nothing.
         rectify: whether negative results then become zero.
         sizes: rows, depth and columns; the columns of a batch and the rows of a block, which are multiplied by it; how many bytes lie
-            between rows and elements of a row of the first operand, and between rows of the result; whether rows are outside.
+            between rows and elements of a row of the first operand, and between rows of the result; whether rows are outside; and the
+            bytes from a result to what is added to it after the bias, 0 for nothing.
     """
-    m, depth, n, batch, block, a_stride, a_step, c_stride, rows_outside = sizes
+    m, depth, n, batch, block, a_stride, a_step, c_stride, rows_outside, residual = sizes
     itemsize = panels.itemsize
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
@@ -68,8 +70,9 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
         if last - first <= len(PANELS) and PANELS[last - first - 1] > 1 and a_step == itemsize and not of_rows:
             left, to = a + first * a_stride, c + first * c_stride
             _multiply_few(
-                panels, left, a_stride, last - first, depth, n, begin_column, min(n, begin_column + batch), to, c_stride, bias, rectify
-            )
+                panels, left, a_stride, last - first, depth, n, begin_column, min(n, begin_column + batch), to, c_stride,
+                bias, residual, rectify,
+            )  # fmt: skip
             continue
         tiles, columns = (last - first + MOST_ROWS - 1) // MOST_ROWS, (min(n, begin_column + batch) - begin_column + width - 1) // width
         for part in range(parts):
@@ -86,14 +89,14 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
                 added = address(bias, row if of_rows else column) if is_last and len(bias) > 0 else 0
                 finished_tile(
                     rows, left, a_stride, a_step, right, end - begin, to, c_stride, known,
-                    part > 0, added, of_rows, rectify and is_last, panels,
+                    part > 0, added, of_rows, residual if is_last else 0, rectify and is_last, panels,
                 )  # fmt: skip
 
 
 @jittable
 def _multiply_few(
     panels: Any, a: int, a_stride: int, rows: int, depth: int, n: int, begin_column: int, end_column: int, c: int, c_stride: int,
-    bias: Any, rectify: bool,
+    bias: Any, residual: int, rectify: bool,
 ) -> None:  # fmt: skip
     """Multiply a few rows by several panels at once."""
     itemsize = panels.itemsize
@@ -111,11 +114,10 @@ def _multiply_few(
                 part > 0, rows, count, a + begin * itemsize, a_stride, right, step, end - begin, known, to, c_stride, to, c_stride, panels
             )
             column += count * width
-    if len(bias) > 0 or rectify:
-        columns = end_column - begin_column
+    if len(bias) > 0 or residual != 0 or rectify:
         for row in range(rows):
-            target = carray(pointer(c + row * c_stride + begin_column * itemsize, panels), columns)
-            finish_row(target, target, columns, False, bias[begin_column:end_column], rectify)
+            target = carray(pointer(c + row * c_stride + begin_column * itemsize, panels), end_column - begin_column)
+            finish_row(target, bias[begin_column:end_column], residual, rectify)
 
 
 def panels(ctx: Context, operand: int, matrix: Any) -> Any:
@@ -141,39 +143,36 @@ def _packing(target: Any, matrix: Any) -> tuple[Any, ...]:
     return matrix.size >= thresholds.elements_shared, target, matrix.ctypes.data, target[:0], sizes
 
 
-def bound_by_rows(ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+def bound_by_rows(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING) -> Callable[[], None]:
     """A function that writes the product of *left* ``(m, depth)`` and *right* ``(depth, n)``, which has few columns and is packed first, to
     *out*, whose rows are contiguous; threads share rows, so that each is read once.
 
     Args:
-        bias: an array of shape ``(m,)`` that is added to each column; None for none.
-        rectify: whether negative results then become zero.
+        after: what follows, with a bias of shape ``(m,)`` that is added to each column.
     """
     (m, n), depth, width = out.shape, left.shape[1], PANEL_BYTES // out.itemsize
     columns = -(-n // width) * width
     target = ctx.scratch("panels", (depth * columns,), out.dtype)
     pack = _pack.bound(*_packing(target, right))
     block = -(-m // (max_threads() * PIECES * MOST_ROWS)) * MOST_ROWS
-    sizes = m, depth, n, columns, block, *left.strides, out.strides[0], 0
-    added = target[:0] if bias is None else bias
-    multiply = _multiply.bound(True, target, left.ctypes.data, out.ctypes.data, added, True, rectify, sizes)
+    sizes = m, depth, n, columns, block, *left.strides, out.strides[0], 0, after.distance(out)
+    multiply = _multiply.bound(True, target, left.ctypes.data, out.ctypes.data, after.bias_or(target[:0]), True, after.rectify, sizes)
 
     def call() -> None:
         pack()
         multiply()
 
-    call.arrays = left, right, out  # type: ignore[attr-defined]  # the loops know their addresses alone
+    call.arrays = left, right, out, after.residual  # type: ignore[attr-defined]  # the loops know their addresses alone
     return call
 
 
-def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = False) -> Callable[[], None]:
+def bound(left: Any, made: Any, out: Any, after: After = NOTHING) -> Callable[[], None]:
     """A function that writes the product of *left* ``(m, depth)`` and a matrix ``(depth, n)`` to *out*, whose rows are contiguous.
 
     Args:
         left, out: the operand and the result.
         made: the matrix's :func:`panels`.
-        bias: an array of shape ``(n,)`` that is added to each row; None for none.
-        rectify: whether negative results then become zero.
+        after: what follows, with a bias of shape ``(n,)`` that is added to each row.
     """
     (m, n), depth = out.shape, left.shape[1]
     multiplications = m * n * depth
@@ -181,8 +180,8 @@ def bound(left: Any, made: Any, out: Any, bias: Any = None, rectify: bool = Fals
     width = PANEL_BYTES // out.itemsize
     batch, blocks = division(1, m, depth, -(-n // width), max_threads() if offered else 1)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
-    sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE)
-    added = made[:0] if bias is None else bias
-    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, False, rectify, sizes, offered=offered)
-    call.arrays = left, made, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
+    sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE), after.distance(out)
+    added = after.bias_or(made[:0])
+    call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, False, after.rectify, sizes, offered=offered)
+    call.arrays = left, made, out, after.residual  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.machine.language import copy_bytes, jittable
 from ...core.types.context import Context
+from .followers import After
 from .tile import put_alternate, take_alternate
 
 
@@ -40,8 +41,11 @@ def copy_lines(target: Any, at: int, step: int, source: Any, start: int, stride:
 
 
 @jittable
-def finish_lines(target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any, bias: Any, rectify: bool) -> None:
-    """Copy lines with something added to each element and, if they are to be cut, zeros in place of what is negative."""
+def finish_lines(
+    target: Any, at: int, step: int, source: Any, start: int, stride: int, lines: Any, bias: Any, residual: Any, rectify: bool
+) -> None:
+    """Copy lines with a number added to each element, then what *residual* has in its place in *target*, unless it is empty, and, if
+    results are to be cut, zeros in place of what is negative."""
     least = -np.inf
     if rectify:
         least = 0.0
@@ -50,13 +54,32 @@ def finish_lines(target: Any, at: int, step: int, source: Any, start: int, strid
         to, of, size = at + lines[i, 0], start + lines[i, 1], lines[i, 2]
         if step == 1 and stride == 1:
             left, right = target[to : to + size], source[of : of + size]
-            for j in range(size):
-                value = right[j] + bias
-                left[j] = low if value < low else value
+            if len(residual) > 0:
+                more = residual[to : to + size]
+                for j in range(size):
+                    value = right[j] + bias + more[j]
+                    left[j] = low if value < low else value
+            else:
+                for j in range(size):
+                    value = right[j] + bias
+                    left[j] = low if value < low else value
         else:
             for j in range(size):
                 value = source[of + j * stride] + bias
+                if len(residual) > 0:
+                    value += residual[to + j * step]
                 target[to + j * step] = low if value < low else value
+
+
+def lie_well(out: Any, filters: Any, operand: Any, after: After) -> bool:
+    """Whether loops can be bound to these arrays: read-only ones, and those whose elements lie apart, are copied at each call."""
+    return all(array.flags.carray for array in (out, filters, operand, out if after.residual is None else after.residual))
+
+
+def follows(ctx: Context, after: After, nothing: Any) -> tuple[Any, Any, bool]:
+    """The bias and the residual, without axes, for a loop that takes an empty array for none, and whether results are rectified."""
+    residual = nothing if after.residual is None else writable(ctx, "residual", after.residual).reshape(-1)
+    return after.bias_or(nothing), residual, after.rectify
 
 
 def writable(ctx: Context, name: str, array: Any) -> Any:

@@ -15,6 +15,8 @@ from ...core.common.windows import Correlation
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from . import correlation, packed, products
+from .followers import NOTHING, After
+from .pieces import lie_well
 from .products import FEW_PANELS
 from .tile import MOST_ROWS, PANEL_BYTES
 
@@ -32,23 +34,20 @@ def fits(g: Correlation, rows: int) -> bool:
     return is_pointwise and min(g.channels, g.maps) >= LEAST_CHANNELS and rows * size_of(w.out) >= LEAST_PIXELS
 
 
-def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False) -> None:
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, after: After = NOTHING) -> None:
     """See :func:`.correlation.correlate`."""
-    bound_correlation(ctx, out, filters, operand, g, bias, rectify)()
+    bound_correlation(ctx, out, filters, operand, g, after)()
 
 
-def bound_correlation(
-    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False
-) -> Callable[[], None]:
+def bound_correlation(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, after: After = NOTHING) -> Callable[[], None]:
     """See :func:`.correlation.bound_correlation`."""
-    arrays = out, filters, operand
-    if not all(array.flags.carray for array in arrays):
-        return correlation.bound_correlation(ctx, *arrays, g, bias, rectify)
+    if not lie_well(out, filters, operand, after):
+        return correlation.bound_correlation(ctx, out, filters, operand, g, after)
     weights = filters.reshape(g.maps, g.channels)
     if _skips_nothing(g):
-        return _bound_product(ctx, weights, _pixels(operand), _pixels(out), bias, rectify)
+        return _bound_product(ctx, weights, _pixels(operand), _pixels(out), after)
     gathered = _gathered(ctx, operand, g)
-    multiply = _bound_product(ctx, weights, _pixels(gathered), _pixels(out), bias, rectify)
+    multiply = _bound_product(ctx, weights, _pixels(gathered), _pixels(out), after)
 
     def call() -> None:
         np.copyto(gathered, operand[_seen(g)])
@@ -57,12 +56,12 @@ def bound_correlation(
     return call
 
 
-def _bound_product(ctx: Context, weights: Any, pixels: Any, out: Any, bias: Any, rectify: bool) -> Callable[[], None]:
+def _bound_product(ctx: Context, weights: Any, pixels: Any, out: Any, after: After) -> Callable[[], None]:
     """A function that multiplies filters by the pixels of each image; of one image of few pixels threads share the filters."""
     (images, maps, n), pieces = out.shape, PIECES * max_threads()
     if images == 1 and max_threads() > 1 and n * out.itemsize < pieces * FEW_PANELS * PANEL_BYTES and maps >= pieces * MOST_ROWS:
-        return packed.bound_by_rows(ctx, weights, pixels[0], out[0], bias, rectify)
-    return products.bound(ctx, weights, pixels, out, bias, rectify, of_rows=True)
+        return packed.bound_by_rows(ctx, weights, pixels[0], out[0], after)
+    return products.bound(ctx, weights, pixels, out, after, of_rows=True)
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:

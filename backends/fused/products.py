@@ -1,4 +1,4 @@
-"""Products of dense matrices, and of stacks of them, in compiled loops, with the bias and the rectifier that follow.
+"""Products of dense matrices, and of stacks of them, in compiled loops, with the bias, the residual and the rectifier that follow.
 
 Threads share batches of columns and blocks of rows.  The columns are copied to panels, whose rows are contiguous; then a few rows at a
 time are multiplied by one panel after another.  Each element of the result is a sum in an order that the sizes alone decide.
@@ -17,6 +17,7 @@ from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
+from .followers import NOTHING, After
 from .pieces import address
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile, pointer, turn
 
@@ -31,7 +32,7 @@ SUMMED = 64
 """Rows of a gradient that are summed one after another."""
 
 
-@loop("R2 q q q R1 ? ? (14)", takes_long=True)
+@loop("R2 q q q R1 ? ? (15)", takes_long=True)
 def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, rectify: bool, sizes: Any) -> None:
     """Write products of matrices.
 
@@ -42,9 +43,9 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, recti
         rectify: whether negative results then become zero.
         sizes: number of products; rows, depth and columns of each; the columns of a batch and the rows of a block, which are multiplied by
             it; how many bytes lie between products, rows and elements of a row of the first operand, of the second one, and between
-            products and rows of the result.
+            products and rows of the result; and the bytes from a result to what is added to it after the bias, 0 for nothing.
     """
-    count, m, depth, n, batch, block, a_next, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride = sizes
+    count, m, depth, n, batch, block, a_next, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride, residual = sizes
     itemsize = work.itemsize
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
@@ -69,7 +70,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, recti
                     panel = panels + (column - begin_column) // width * (end - begin) * PANEL_BYTES
                     finished_tile(
                         rows, left, a_stride, a_step, panel, end - begin, to, c_stride, known,
-                        part > 0, added, of_rows, rectify and is_last, work,
+                        part > 0, added, of_rows, residual if is_last else 0, rectify and is_last, work,
                     )  # fmt: skip
 
 
@@ -122,19 +123,24 @@ def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: 
 
 
 @jittable
-def finish_row(target: Any, source: Any, size: int, is_sum: bool, bias: Any, rectify: bool) -> None:
-    """Write a row of a result, with what follows, or add it to what is there."""
-    if is_sum:
-        for i in range(size):
-            source[i] += target[i]
+def finish_row(row: Any, bias: Any, residual: int, rectify: bool) -> None:
+    """Apply to a row of a result what follows.
+
+    Args:
+        bias: what is added to the row; empty for nothing.
+        residual: how many bytes behind each result lies what is then added to it; 0 for nothing.
+        rectify: whether negative results then become zero.
+    """
     if len(bias) > 0:
-        for i in range(size):
-            source[i] += bias[i]
+        for i in range(len(row)):
+            row[i] += bias[i]
+    if residual != 0:
+        added = carray(pointer(address(row, 0) + residual, row), len(row))
+        for i in range(len(row)):
+            row[i] += added[i]
     if rectify:
-        for i in range(size):
-            source[i] = source.dtype.type(0) if source[i] < 0 else source[i]
-    for i in range(size):
-        target[i] = source[i]
+        for i in range(len(row)):
+            row[i] = row.dtype.type(0) if row[i] < 0 else row[i]
 
 
 @loop("R2 R2 R2 R2")
@@ -167,23 +173,22 @@ def cut_back(ctx: Context, grad: Any, out: Any, bias_grad: Any) -> Any:
     return cut
 
 
-def bound(
-    ctx: Context, left: Any, right: Any, out: Any, bias: Any = None, rectify: bool = False, of_rows: bool = False
-) -> Callable[[], None]:
+def bound(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING, of_rows: bool = False) -> Callable[[], None]:
     """A function that writes the product of matrices *left* ``(m, depth)`` and *right* ``(depth, n)``, or of stacks of such, to *out*, of
     which rows or columns are contiguous.
 
     Args:
-        bias: an array of shape ``(n,)`` that is added to each row, or ``(m,)`` and added to each column if it is *of_rows*; None for none.
-        rectify: whether negative results then become zero.
+        after: what follows, with a bias of shape ``(n,)`` that is added to each row.
+        of_rows: whether the bias has the shape ``(m,)`` and is added to each column.
     """
-    arguments = _arguments(ctx, left, right, out, bias, of_rows, rectify)
+    arguments = _arguments(ctx, left, right, out, after, of_rows)
     call = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
-    call.arrays = left, right, out  # type: ignore[attr-defined]  # the loop knows their addresses alone
+    call.arrays = left, right, out, after.residual  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call
 
 
-def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, of_rows: bool, rectify: bool) -> tuple[Any, ...]:
+def _arguments(ctx: Context, left: Any, right: Any, out: Any, after: After, of_rows: bool) -> tuple[Any, ...]:
+    distance = after.distance(out)
     if out.strides[-1] != out.itemsize:
         left, right, out, of_rows = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2), not of_rows
     (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
@@ -192,8 +197,9 @@ def _arguments(ctx: Context, left: Any, right: Any, out: Any, bias: Any, of_rows
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
     work = ctx.scratch("panels", (threads, min(depth, DEPTH) * panels * width), out.dtype)
     strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
-    sizes = count, m, depth, n, panels * width, block, *strides[:-1]
-    return work, *(array.ctypes.data for array in (left, right, out)), work[0, :0] if bias is None else bias, of_rows, rectify, sizes
+    sizes = count, m, depth, n, panels * width, block, *strides[:-1], distance
+    addresses = [array.ctypes.data for array in (left, right, out)]
+    return work, *addresses, after.bias_or(work[0, :0]), of_rows, after.rectify, sizes
 
 
 def division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:

@@ -77,8 +77,8 @@ def panels_tile(
 
 @lowered_in("tile_code")
 def gathered_tile(
-    apart: int, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, bias: int, rectify: bool,
-    like: Any,
+    apart: int, rows: int, a: int, a_stride: int, b: int, places: int, depth: int, c: int, c_stride: int, bias: int, residual: int,
+    rectify: bool, like: Any,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel whose rows are scattered, and finish the result while it is in registers.
 
@@ -89,6 +89,7 @@ def gathered_tile(
         b: an address.
         places: address of a table that tells for each row of the panel how many bytes behind *b* it lies.
         bias: address of a number for each row that is added to it; 0 for none.
+        residual: how many bytes behind each result lies what is then added to it; 0 for nothing.
         rectify: whether negative results then become zero.
     """
 
@@ -122,7 +123,7 @@ def strided_tile(
 @lowered_in("tile_code")
 def finished_tile(
     rows: int, a: int, a_stride: int, a_step: int, b: int, depth: int, c: int, c_stride: int, columns: int,
-    is_sum: bool, bias: int, of_rows: bool, rectify: bool, like: Any,
+    is_sum: bool, bias: int, of_rows: bool, residual: int, rectify: bool, like: Any,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel, and finish the result while it is in registers.
 
@@ -131,6 +132,7 @@ def finished_tile(
         columns: how many there are, from 1 to as many as a panel holds.
         is_sum: whether the product is added to what is there.
         bias: address of numbers that are added to each row, or of a number for each row if they are *of_rows*; 0 for none.
+        residual: how many bytes behind each result lies what is then added to it; 0 for nothing.
         rectify: whether negative results then become zero.
     """
 

@@ -59,7 +59,7 @@ class Code:
     def multiply(
         self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any,
         vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None, finish: Finish | None = None,
-        apart: Any = VECTOR_BYTES,
+        apart: Any = VECTOR_BYTES, residual: Any = None,
     ) -> None:  # fmt: skip
         """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
 
@@ -69,11 +69,16 @@ class Code:
             columns: how many there are; None for all that the vectors hold.
             finish: generates what is done to the sums before they are written, given also where they go and the flags.
             apart: the bytes from one vector to the next.
+            residual: how many bytes behind each result lies what *finish* adds to it, and is fetched into the cache; 0 for nothing.
         """
         known = [None if columns is None else self.before(columns, part) for part in range(vectors)]
         places = [self.times(part, apart) for part in range(vectors)]
         for count in self.cases(rows, range(1, most_rows + 1)):
             ends = self.vectors_of(count, c, c_stride, vectors, apart)
+            if residual is not None:
+                with self.builder.if_then(self.is_there(residual)):
+                    for place in (place for of_row in ends for place in of_row):
+                        _prefetch(self.builder, self.builder.add(place, residual), is_written=False)
             sums = [[self.load(place) if adds else self.zeros for place in to] for to in ends]
             totals = self.products(self.starts(a, count, a_stride), self.every(a_step), line, places, depth, sums, known)
             if finish is not None:
@@ -175,6 +180,11 @@ class Code:
             number = self.spread(self.place(numbers, row, self.itemsize))
             for total in of_row:
                 self.builder.store(self.builder.fadd(self.builder.load(total), number), total)
+
+    def add_residual(self, totals: list[list[Any]], ends: list[list[Any]], known: list[Any], residual: Any) -> None:
+        """Add to variables what lies so many bytes behind where they go, unless the number is 0."""
+        with self.builder.if_then(self.is_there(residual)):
+            self.add_all(totals, [[self.builder.add(place, residual) for place in of_row] for of_row in ends], known)
 
     def rectify(self, totals: list[list[Any]]) -> None:
         """Put zeros in place of what is negative in variables."""
@@ -335,7 +345,7 @@ def written(write: Callable[..., None]) -> Any:
 @written
 def gathered_tile(
     code: Code, apart: Any, rows: Any, a: Any, a_stride: Any, b: Any, places: Any, depth: Any, c: Any, c_stride: Any, bias: Any,
-    rectify: Any,
+    residual: Any, rectify: Any,
 ) -> None:  # fmt: skip
     def line(number: Any) -> Any:
         return code.builder.add(b, code.entry(places, number))
@@ -343,13 +353,16 @@ def gathered_tile(
     def finish(totals: list[list[Any]], ends: list[list[Any]], known: list[Any]) -> None:
         with code.builder.if_then(code.is_there(bias)):
             code.add_to_rows(totals, bias)
+        code.add_residual(totals, ends, known, residual)
         with code.builder.if_then(rectify):
             code.rectify(totals)
 
     with code.builder.if_else(code.is_there(apart)) as (two, one):
         for vectors, block in ((2, two), (1, one)):
             with block:
-                code.multiply(rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors, finish=finish, apart=apart)
+                code.multiply(
+                    rows, a, a_stride, code.itemsize, line, depth, c, c_stride, vectors, finish=finish, apart=apart, residual=residual
+                )
 
 
 @written
@@ -389,7 +402,7 @@ def strided_tile(
 @written
 def finished_tile(
     code: Code, rows: Any, a: Any, a_stride: Any, a_step: Any, b: Any, depth: Any, c: Any, c_stride: Any, columns: Any,
-    is_sum: Any, bias: Any, of_rows: Any, rectify: Any,
+    is_sum: Any, bias: Any, of_rows: Any, residual: Any, rectify: Any,
 ) -> None:  # fmt: skip
     builder = code.builder
 
@@ -404,11 +417,12 @@ def finished_tile(
                 code.add_to_rows(totals, bias)
             with by_column:
                 code.add_all(totals, [[code.place(bias, part, VECTOR_BYTES) for part in range(len(known))]] * len(totals), known)
+        code.add_residual(totals, ends, known, residual)
         with builder.if_then(rectify):
             code.rectify(totals)
 
     def multiply(vectors: int, known: Any) -> None:
-        code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, columns=known, finish=finish)
+        code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, columns=known, finish=finish, residual=residual)
 
     with builder.if_else(builder.icmp_signed("<=", columns, code.number(code.lanes))) as (half, more):
         with half:

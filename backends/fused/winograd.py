@@ -19,9 +19,11 @@ from ...core.common.thresholds import is_offered, thresholds
 from ...core.common.windows import Correlation, Windows
 from ...core.machine.language import carray, jittable, prange, slot
 from ...core.machine.loops import UNLIMITED, Loop, loop
+from ...core.machine.pool import PIECES
 from ...core.types.context import Context
+from .followers import NOTHING, After
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
-from .pieces import address, writable
+from .pieces import address, follows, lie_well, writable
 from .plan import TURNS, parts_of, parts_of_sums
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, tiling
@@ -205,6 +207,22 @@ def _convolve(
         _copy(out_grid, out, results, result_pixels, block, block[4], block[5], False)
 
 
+@loop("R1 R1 I1 ?")
+def _add(out: Any, residual: Any, cuts: Any, rectify: bool) -> None:
+    """Add what follows results to them: in a loop of its own, since that of the results gets slower by it.
+
+    Args:
+        cuts: the first result of each part, and the one behind the last.
+        rectify: whether negative results then become zero.
+    """
+    zero = out.dtype.type(0)
+    for part in prange(len(cuts) - 1):
+        some, added = out[cuts[part] : cuts[part + 1]], residual[cuts[part] : cuts[part + 1]]
+        for i in range(len(some)):
+            value = some[i] + added[i]
+            some[i] = zero if rectify and value < zero else value
+
+
 @loop("R2 R2 R1 R1 I2 I2 (11) (11) I1 I1 I2 (3) ?", takes_long=True)
 def _weigh(
     work: Any, totals: Any, grad: Any, x: Any, parts: Any, blocks: Any, images: Any, results: Any, image_pixels: Any, result_pixels: Any,
@@ -283,37 +301,33 @@ def fits(g: Correlation, rows: int, itemsize: int) -> bool:
     return filled <= MOST_FILLED * size_of(sizes) and rows * size_of(w.out) >= least
 
 
-def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False) -> None:
+def correlate(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, after: After = NOTHING) -> None:
     """Write the correlation of *filters* with *operand* into *out*, as the operators' own function does.
 
     Args:
-        bias: an array with a number for each filter that is added to its results; None for none.
-        rectify: whether negative results then become zero.
+        after: what follows, with a bias that has a number for each filter.
     """
     threads = max_threads() if _multiplications(out, g) >= thresholds.winograd_shared else 1
-    for step, arguments, most in _steps(ctx, out, filters, operand, g, threads, bias=bias, rectify=rectify):
+    for step, arguments, most in _steps(ctx, out, filters, operand, g, threads, after=after):
         step.run(*arguments, most=most)
 
 
-def bound_correlation(
-    ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, bias: Any = None, rectify: bool = False
-) -> Callable[[], None]:
+def bound_correlation(ctx: Context, out: Any, filters: Any, operand: Any, g: Correlation, after: After = NOTHING) -> Callable[[], None]:
     """A function that correlates these arrays, as :func:`correlate` would."""
-    if not all(array.flags.carray for array in (out, filters, operand)):
-        return partial(correlate, ctx, out, filters, operand, g, bias, rectify)
+    if not lie_well(out, filters, operand, after):
+        return partial(correlate, ctx, out, filters, operand, g, after)
     channels, maps = g.channels, g.maps
     row = tiling(channels, maps, g.windows, out.itemsize, len(operand)).results.row
     sums = ctx.prepared(0, filters, "sums of filters", (SUMS * channels * row,), out.dtype, partial(_prepare, channels, maps, row))
     offered = is_offered(_multiplications(out, g), thresholds.winograd_shared)
-    steps = _steps(ctx, out, filters, operand, g, max_threads() if offered else 1, bias=bias, rectify=rectify, sums=sums)
+    steps = _steps(ctx, out, filters, operand, g, max_threads() if offered else 1, after=after, sums=sums)
     calls = [step.bound(*arguments, most=most, offered=offered) for step, arguments, most in steps]
     if len(calls) == 1:
         return calls[0]
-    transform, convolve = calls
 
     def call() -> None:
-        transform()
-        convolve()
+        for each in calls:
+            each()
 
     return call
 
@@ -338,10 +352,11 @@ def _reverse(g: Correlation) -> Correlation:
 
 
 def _steps(
-    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, threads: int, is_turned: bool = False, bias: Any = None,
-    rectify: bool = False, sums: Any = None,
+    ctx: Context, out: Any, filters: Any, x: Any, g: Correlation, threads: int, is_turned: bool = False,
+    after: After = NOTHING, sums: Any = None,
 ) -> Sequence[Step]:  # fmt: skip
-    """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there.
+    """The loops that correlate, and their arguments; the first one writes the *sums* of filters' weights, unless they are there, the
+    last one adds a residual, if there is one.
 
     Args:
         threads: among how many blocks are divided.
@@ -355,8 +370,15 @@ def _steps(
     if sums is None:
         sums = ctx.scratch("sums of filters", (SUMS * channels * how.results.row,), out.dtype)
         transforms = [_transforming(writable(ctx, "filters", filters), sums, channels, maps, how.results.row, is_turned)]
-    convolves = shared, work, out.reshape(-1), sums, x, *how.tables, work[0, :0] if bias is None else bias, rectify
-    return *transforms, (_convolve, convolves, len(work))
+    bias, residual, rectify = follows(ctx, after, work[0, :0])
+    adds = after.residual is not None
+    convolves = shared, work, out.reshape(-1), sums, x, *how.tables, bias, rectify and not adds
+    steps = [*transforms, (_convolve, convolves, len(work))]
+    if adds:
+        parts = max_threads() * PIECES
+        cuts = out.size * np.arange(parts + 1) // parts
+        steps.append((_add, (out.size >= thresholds.elements_shared, out.reshape(-1), residual, cuts, rectify), UNLIMITED))
+    return steps
 
 
 def _multiplications(out: Any, g: Correlation) -> int:

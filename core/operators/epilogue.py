@@ -24,11 +24,13 @@ class Step(NamedTuple):
         op: the operator.
         position: which of its operands is the result so far.
         others: specs of its other operands, in order.
+        goes_back: whether gradients may be asked for.
     """
 
     op: Elementwise
     position: int
     others: tuple[Spec, ...]
+    goes_back: bool = True
 
     def operands(self, value: Any, others: Iterator[Any]) -> list[Any]:
         """The operator's operands in order: *value* where the result so far goes, and as many of *others* as it takes."""

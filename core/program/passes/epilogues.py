@@ -96,7 +96,7 @@ def _steps(program: Program, first: Instruction, followers: list[Instruction]) -
         position = follower.inputs.index(result)
         others = tuple(program.slots[index].spec for i, index in enumerate(follower.inputs) if i != position)
         assert isinstance(follower.op, Elementwise)
-        steps.append(Step(follower.op, position, others))
+        steps.append(Step(follower.op, position, others, goes_back=not program.is_inference))
         result = follower.outputs[0]
     return steps
 

@@ -14,6 +14,7 @@ import pytest
 
 import cntk as C
 from cntk.backends.fused import convolution, pooling
+from cntk.backends.fused.followers import After
 from cntk.core.common import threads
 from cntk.core.common.thresholds import NEVER, overridden, thresholds
 from cntk.core.common.windows import correlation as geometry
@@ -340,7 +341,7 @@ def test_threads_share_the_filters_of_one_image(
         threads.set_max_threads(number)
         shape = (1, maps, *g.windows.out)
         out = bytes_with_an_end(int(np.prod(shape)) * images.itemsize).view(dtype).reshape(shape)
-        correlation.bound_correlation(Context(backend_named("numpy"), training=False), out, filters, images, g, bias, True)()
+        correlation.bound_correlation(Context(backend_named("numpy"), training=False), out, filters, images, g, After(bias, rectify=True))()
         found.append(out)
     np.testing.assert_array_equal(*found)
     alone, shared = (len(plan.plan_of_results(g, out.itemsize, 1, number).blocks) for number in (1, 40))
@@ -363,7 +364,7 @@ def test_sums_of_many_terms_have_the_bits_of_others(
         plan.plan_of_results.cache_clear()
         assert (plan.plan_of_results(g, images.itemsize, rows).sizes[-1] > 0) == (least < NEVER)
         out = np.full((rows, maps, *g.windows.out), np.nan, dtype)
-        correlation.correlate(Context(backend_named("numpy"), training=True), out, filters, images, g, bias, True)
+        correlation.correlate(Context(backend_named("numpy"), training=True), out, filters, images, g, After(bias, rectify=True))
         found.append(out)
     plan.plan_of_results.cache_clear()
     np.testing.assert_array_equal(*found)

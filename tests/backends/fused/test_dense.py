@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import cntk as C
 from cntk.backends.fused import dense
+from cntk.backends.fused.followers import After
 from cntk.core.common import threads
 from cntk.core.common.thresholds import NEVER, thresholds
 from cntk.core.extension.device import backend_named
@@ -109,7 +110,7 @@ def test_more_threads_than_there_is_memory_for_do_not_help() -> None:
 def test_bias_and_rectifier_follow_the_whole_sum(dtype: Any, rectify: bool, depth: int) -> None:
     left, right = numbers((1, 21, depth), "part", dtype, 1)[0], numbers((1, depth, 75), "contiguous", dtype, 2)[0]
     bias, out = numbers((1, 1, 75), "contiguous", dtype, 3)[0, 0], np.empty((21, 75), dtype)
-    products.bound(context(), left, right, out, bias, rectify)()
+    products.bound(context(), left, right, out, After(bias, rectify=rectify))()
     expected = left @ right + bias
     np.testing.assert_allclose(out, np.maximum(expected, 0) if rectify else expected, atol=1e-3 if dtype == np.float32 else 1e-10)
 
@@ -126,7 +127,7 @@ def test_what_is_not_a_number_stays_so() -> None:
     left, right = np.ones((8, 2), np.float32), np.ones((2, 32), np.float32)
     left[3, 1] = np.nan
     out = np.empty((8, 32), np.float32)
-    products.bound(context(), left, right, out, np.zeros(32, np.float32), True)()
+    products.bound(context(), left, right, out, After(np.zeros(32, np.float32), rectify=True))()
     assert np.isnan(out[3]).all()
     assert (np.delete(out, 3, 0) == 2).all()
 

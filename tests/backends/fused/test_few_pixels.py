@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.backends.fused.followers import After
 from cntk.core.common import threads
 from cntk.core.common.thresholds import thresholds
 from cntk.core.common.windows import correlation as geometry
@@ -46,10 +47,11 @@ def test_results_have_the_bits_of_others(case: Any, dtype: Any, number: int, mon
     bound = few_pixels.bound
     monkeypatch.setattr(few_pixels, "fits", lambda *_: True)
     monkeypatch.setattr(few_pixels, "bound", lambda *arguments: (calls.append(bound(*arguments)), calls[-1])[1])
-    for bias, rectify in ((None, False), (random.standard_normal(maps).astype(dtype), True)):
-        expected, out = np.full((2, 1, maps, *g.windows.out), np.nan, dtype)
-        correlation.bound_correlation(Context(backend_named("numpy"), training=False), expected, filters, image, g, bias, rectify)()
-        call = correlation.bound_correlation(unchanging, out, filters, image, g, bias, rectify)
+    expected, out, residual = np.full((3, 1, maps, *g.windows.out), np.nan, dtype)
+    residual[...] = random.standard_normal(residual.shape)
+    for after in (After(), After(random.standard_normal(maps).astype(dtype), rectify=True), After(residual=residual)):
+        correlation.bound_correlation(Context(backend_named("numpy"), training=False), expected, filters, image, g, after)()
+        call = correlation.bound_correlation(unchanging, out, filters, image, g, after)
         assert [found is None for found in calls[-2:]] == [True, False]
         for _ in range(2):
             call()

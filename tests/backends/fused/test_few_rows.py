@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cntk.backends.fused import dense
+from cntk.backends.fused.followers import After
 from cntk.core.common import threads
 from cntk.core.extension.device import backend_named
 from cntk.core.types.context import Context
@@ -25,7 +26,7 @@ def numbers(*shape: int, dtype: Any, seed: int = 0) -> Any:
 
 def product(left: Any, right: Any, *followers: Any) -> Any:
     out = np.full((len(left), right.shape[1] + 3), 7, left.dtype)
-    few_rows.bound(left, right, out[:, 1:-2], *followers)()
+    few_rows.bound(left, right, out[:, 1:-2], After(*followers))()
     assert (out[:, [0, -2, -1]] == 7).all()
     return out[:, 1:-2]
 
@@ -77,7 +78,7 @@ def test_bias_and_rectifier_follow(rectify: bool, dtype: Any) -> None:
     for m in (1, 5):
         left = numbers(m, 30, dtype=dtype)
         expected = left @ right + bias
-        found = product(left, right, bias, rectify)
+        found = product(left, right, bias, None, rectify)
         np.testing.assert_allclose(found, np.maximum(expected, 0) if rectify else expected, atol=1e-4 if dtype == np.float32 else 1e-12)
 
 

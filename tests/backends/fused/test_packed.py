@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cntk as C
+from cntk.backends.fused.followers import After
 from cntk.core.common import threads
 from cntk.core.extension.device import backend_named
 from cntk.core.run.evaluate import program_for
@@ -28,14 +29,14 @@ def numbers(*shape: int, dtype: Any, seed: int = 0) -> Any:
 
 def product(ctx: Context, left: Any, right: Any, *followers: Any) -> Any:
     out = np.full((len(left), right.shape[1] + 3), 7, left.dtype)
-    packed.bound(left, packed.panels(ctx, 1, right), out[:, 1:-2], *followers)()
+    packed.bound(left, packed.panels(ctx, 1, right), out[:, 1:-2], After(*followers))()
     assert (out[:, [0, -2, -1]] == 7).all()
     return out[:, 1:-2]
 
 
 def unpacked(left: Any, right: Any, *followers: Any) -> Any:
     out = np.empty((len(left), right.shape[1]), left.dtype)
-    products.bound(Context(backend_named("numpy"), training=True), left, right, out, *followers)()
+    products.bound(Context(backend_named("numpy"), training=True), left, right, out, After(*followers))()
     return out
 
 
@@ -46,7 +47,7 @@ def unpacked(left: Any, right: Any, *followers: Any) -> Any:
 def test_products_have_the_bits_of_others_whatever_the_threads(m: int, n: int, depth: int, dtype: Any, unchanging: Context) -> None:
     left, right = numbers(m, depth, dtype=dtype), numbers(depth, n + 2, dtype=dtype, seed=1)[:, :n]
     bias = numbers(n, dtype=dtype, seed=2)
-    for followers in ((), (bias,), (bias, True), (None, True)):
+    for followers in ((), (bias,), (bias, None, True), (None, None, True)):
         expected = unpacked(left, right, *followers)
         for number in (1, 3):
             threads.set_max_threads(number)
@@ -68,7 +69,9 @@ def test_what_is_not_finite_stays_so_where_it_is(unchanging: Context) -> None:
     left[3, 2], right[5, 7] = np.nan, np.inf
     bias = numbers(50, dtype=np.float32)
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(np.isnan(product(unchanging, left, right, bias, True)), np.isnan(np.maximum(left @ right + bias, 0)))
+        np.testing.assert_array_equal(
+            np.isnan(product(unchanging, left, right, bias, None, True)), np.isnan(np.maximum(left @ right + bias, 0))
+        )
 
 
 def dense(width: int = 160) -> Any:
@@ -139,11 +142,11 @@ def test_no_panel_is_read_that_there_is_not(m: int, dtype: Any, bytes_with_an_en
 @pytest.mark.parametrize(("m", "n"), [(200, 49), (97, 1), (256, 196)])
 def test_threads_that_share_rows_write_the_same_bits(m: int, n: int, depth: int, dtype: Any) -> None:
     left, right, bias = numbers(m, depth, dtype=dtype), numbers(depth, n, dtype=dtype, seed=1), numbers(m, dtype=dtype, seed=2)
-    ctx = Context(backend_named("numpy"), training=False)
-    for added, rectify in ((None, False), (bias, False), (bias, True), (None, True)):
+    residual, ctx = numbers(m, n, dtype=dtype, seed=3), Context(backend_named("numpy"), training=False)
+    for after in (After(), After(bias), After(bias, rectify=True), After(bias, residual, True), After(rectify=True)):
         expected, out = np.empty((2, m, n), dtype)
-        products.bound(ctx, left, right, expected, added, rectify, of_rows=True)()
-        call = packed.bound_by_rows(ctx, left, right, out, added, rectify)
+        products.bound(ctx, left, right, expected, after, of_rows=True)()
+        call = packed.bound_by_rows(ctx, left, right, out, after)
         for _ in range(2):
             out[...] = 7
             call()

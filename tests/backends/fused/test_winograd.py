@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cntk as C
+from cntk.backends.fused.followers import After
 from cntk.core.common import threads
 from cntk.core.common.thresholds import NEVER, thresholds
 from cntk.core.common.windows import Correlation
@@ -130,7 +131,7 @@ def test_bias_and_rectifier(has_bias: bool, rectify: bool) -> None:
     case = Case(6, correlation(24, 20, (12, 11), True), np.float32)
     bias = np.arange(-9, 11, dtype=np.float32) if has_bias else None
     found, ctx = np.empty_like(case.grad), context()
-    call = winograd.bound_correlation(ctx, found, case.filters, case.images, case.g, bias, rectify)
+    call = winograd.bound_correlation(ctx, found, case.filters, case.images, case.g, After(bias, rectify=rectify))
     plain = case.computed(by_definition)[0] + (0 if bias is None else bias[:, None, None])
     for _ in range(2):
         found[...] = np.nan
@@ -142,7 +143,7 @@ def test_not_a_number_reaches_the_results_that_see_it() -> None:
     case = Case(4, correlation(16, 16, (12, 12), True), np.float32)
     case.images[2, 5, 6, 6] = np.nan
     out, ctx = np.empty_like(case.grad), context()
-    winograd.correlate(ctx, out, case.filters, case.images, case.g, rectify=True)
+    winograd.correlate(ctx, out, case.filters, case.images, case.g, After(rectify=True))
     assert np.isnan(out[2, :, 5:8, 5:8]).all()
     assert not np.isnan(out[2, :, :4]).any()
     assert not np.isnan(out[[0, 1, 3]]).any()
