@@ -49,7 +49,7 @@ def cntk_model(x, numbers):
     for _ in range(SHAPE.layers):
         x = normalised(x + attention(x))
         x = normalised(x + C.layers.Dense(SHAPE.width)(C.layers.Dense(SHAPE.inner, activation=C.relu)(x)))
-    mean = C.sequence.reduce_sum(x) / C.sequence.reduce_sum(C.reduce_sum(numbers))
+    mean = C.sequence.reduce_sum(x) / C.sequence.reduce_sum(C.times(numbers, np.ones((SHAPE.steps, 1), np.float32)))
     return C.layers.Dense(CLASSES)(mean)
 
 

@@ -89,9 +89,16 @@ def measure_all(figures: Sequence[Figure], results: table.Results) -> None:
                 if framework.program is None or framework.module not in figure.modules:
                     continue
                 key = figure.title, framework.name
-                if key not in results.modes:
-                    results.modes[key] = best_mode(figure, framework)
-                numbers = measure(figure, framework, results.modes[key])
+                if key in results.failures:
+                    continue
+                try:
+                    if key not in results.modes:
+                        results.modes[key] = best_mode(figure, framework)
+                    numbers = measure(figure, framework, results.modes[key])
+                except RuntimeError as failure:  # the other measurements, which take an hour, are not lost by it
+                    print(failure, file=sys.stderr)
+                    results.failures.append(key)
+                    continue
                 print(f"round {number}: {figure.title}: {framework.name} {table.shown(figure, numbers)}", file=sys.stderr)
                 results.add(key, numbers)
 
@@ -126,6 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     if not options.no_page:
         table.write(PAGE, text)
+    if results.failures:
+        sys.exit("failed, as told above: " + "; ".join(f"{title}, {name}" for title, name in results.failures))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ PEERS = "CNTK 2.7", "PyTorch", "JAX"
 
 
 class Results:
-    """Numbers by figure and framework, each measured once a round, and the modes that frameworks ran in."""
+    """Numbers by figure and framework, each measured once a round, the modes that frameworks ran in, and which of them failed."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
         self.modes: dict[tuple[str, str], str] = {}
+        self.failures: list[tuple[str, str]] = []
         self._numbers: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
 
     def add(self, key: tuple[str, str], numbers: list[float]) -> None:

@@ -177,6 +177,26 @@ def test_the_table_tells_pytorchs_mode_and_what_goes_through_a_second() -> None:
 
 
 @pytest.mark.usefixtures("benchmarks")
+def test_a_measurement_that_fails_loses_no_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import run
+
+    def measure(figure: Any, framework: Any, mode: str = "") -> list[float]:
+        if framework.name == "CNTK 2.7" and figure.workload == "mlp":
+            raise RuntimeError("sparse matrices are not supported")
+        return [0.001, 0.002]
+
+    monkeypatch.setenv("CNTK27", "cntk27")
+    monkeypatch.setattr(run, "measure", measure)
+    with pytest.raises(SystemExit, match=r"failed, as told above: dense network .*, CNTK 2\.7$"):
+        run.main(["--rounds", "2", "--only", "mlp", "tagger", "--no-page"])
+    told = capsys.readouterr()
+    dense, recurrent = (next(line for line in told.out.splitlines() if line.startswith(f"| {name}")) for name in ("dense", "LSTM"))
+    assert dense.split(" | ")[1:3] == ["1, 2 ms", ""]
+    assert recurrent.split(" | ")[1:3] == ["1, 2 ms", "1, 2 ms"]
+    assert told.err.count("sparse matrices are not supported") == 3  # a step, the first one, and memory: each once
+
+
+@pytest.mark.usefixtures("benchmarks")
 def test_sequences_are_read_from_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from data import ctf_numbers
 
