@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.threads import max_threads
-from ...core.machine.language import carray, jittable, prange, slot
+from ...core.machine.language import carray, copy_bytes, jittable, prange, slot
 from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
@@ -28,11 +28,17 @@ FEW_PANELS, FEW_ROWS, MORE_ROWS = 2, 32, 128
 """Panels of a batch, and rows of a block, that are not divided further: rows are read for each batch, and panels packed once by each thread
 that has blocks of it; where there is more than one part of the depth, for each block."""
 
+GATHERED = 8
+"""Tiles of rows that are copied at a time, so that all of a cache line is."""
+
+LEAST_APART, LEAST_READ = 256, 128
+"""The fewest elements of a row that lie apart, and columns that they are multiplied by, for which the rows are copied first."""
+
 SUMMED = 64
 """Rows of a gradient that are summed one after another."""
 
 
-@loop("R2 q q q R1 ? ? (15)", takes_long=True)
+@loop("R2 q q q R1 ? ? (16)", takes_long=True)
 def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, rectify: bool, sizes: Any) -> None:
     """Write products of matrices.
 
@@ -42,10 +48,11 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, recti
         bias: what is added to each row of the result, or to its columns if the numbers are *of_rows*; empty for nothing.
         rectify: whether negative results then become zero.
         sizes: number of products; rows, depth and columns of each; the columns of a batch and the rows of a block, which are multiplied by
-            it; how many bytes lie between products, rows and elements of a row of the first operand, of the second one, and between
-            products and rows of the result; and the bytes from a result to what is added to it after the bias, 0 for nothing.
+            it; how many bytes lie between products, tiles of rows, rows of a tile and elements of a row of the first operand, between
+            products, rows and elements of a row of the second one, and between products and rows of the result; and the bytes from a
+            result to what is added to it after the bias, 0 for nothing.
     """
-    count, m, depth, n, batch, block, a_next, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride, residual = sizes
+    count, m, depth, n, batch, block, a_next, a_tile, a_stride, a_step, b_next, b_stride, b_step, c_next, c_stride, residual = sizes
     itemsize = work.itemsize
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
@@ -61,7 +68,7 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, recti
                 pack(panels, b + product * b_next + begin * b_stride, b_stride, b_step, end - begin, begin_column, end_column, work)
             is_last = part == parts - 1
             for row in range(first, last, MOST_ROWS):
-                rows, left = min(MOST_ROWS, last - row), a + product * a_next + row * a_stride + begin * a_step
+                rows, left = min(MOST_ROWS, last - row), a + product * a_next + row // MOST_ROWS * a_tile + begin * a_step
                 for column in range(begin_column, end_column, width):
                     known, to = min(width, end_column - column), c + product * c_next + row * c_stride + column * itemsize
                     for line in range(2 * rows):
@@ -72,6 +79,29 @@ def _multiply(work: Any, a: int, b: int, c: int, bias: Any, of_rows: bool, recti
                         rows, left, a_stride, a_step, panel, end - begin, to, c_stride, known,
                         part > 0, added, of_rows, residual if is_last else 0, rectify and is_last, work,
                     )  # fmt: skip
+
+
+@loop("q q (3) R1")
+def _gather(a: int, tiles: int, sizes: Any, like: Any) -> None:
+    """Copy rows whose elements lie apart, those of one column side by side, to tiles of :data:`MOST_ROWS`, column after column.
+
+    Args:
+        a, tiles: addresses of the rows, and of memory for the tiles.
+        sizes: how many rows there are, and elements of one; and how many bytes lie between these.
+    """
+    m, depth, a_step = sizes
+    row_bytes = like.itemsize
+    tile_bytes = MOST_ROWS * row_bytes
+    count = (m + MOST_ROWS - 1) // MOST_ROWS
+    for some in prange((count + GATHERED - 1) // GATHERED):
+        first, last = some * GATHERED, min(count, (some + 1) * GATHERED)
+        for column in range(depth):
+            for tile in range(first, last):
+                source, target = a + column * a_step + tile * tile_bytes, tiles + (tile * depth + column) * tile_bytes
+                if (tile + 1) * MOST_ROWS <= m:
+                    copy_bytes(target, source, tile_bytes)
+                else:
+                    copy_bytes(target, source, (m - tile * MOST_ROWS) * row_bytes)
 
 
 @jittable
@@ -181,25 +211,56 @@ def bound(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING,
         after: what follows, with a bias of shape ``(n,)`` that is added to each row.
         of_rows: whether the bias has the shape ``(m,)`` and is added to each column.
     """
-    arguments = _arguments(ctx, left, right, out, after, of_rows)
-    call = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
-    call.arrays = left, right, out, after.residual  # type: ignore[attr-defined]  # the loop knows their addresses alone
-    return call
-
-
-def _arguments(ctx: Context, left: Any, right: Any, out: Any, after: After, of_rows: bool) -> tuple[Any, ...]:
     distance = after.distance(out)
     if out.strides[-1] != out.itemsize:
         left, right, out, of_rows = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2), not of_rows
+    tiles = _tiles(ctx, left, right)
+    arguments = _arguments(ctx, left, right, out, tiles, after.bias, of_rows, after.rectify, distance)
+    multiply = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
+    call = multiply if tiles is None else _both(_gather.bound(True, *_gathering(left, tiles)), multiply)
+    call.arrays = left, right, out, tiles, after.residual  # type: ignore[attr-defined]  # the loops know their addresses alone
+    return call
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        first()
+        second()
+
+    return call
+
+
+def _tiles(ctx: Context, left: Any, right: Any) -> Any:
+    """Memory for the first operand in tiles; None where it is read as it lies.
+
+    Where elements of its rows lie apart, each is in a cache line of its own, and many of these have the same place in a cache.
+    """
+    (m, depth), n = left.shape[-2:], right.shape[-1]
+    if left.ndim == 3 or left.strides[0] != left.itemsize or depth < LEAST_APART or n < LEAST_READ:
+        return None
+    return ctx.scratch("tiles", (-(-m // MOST_ROWS), depth, MOST_ROWS), left.dtype)
+
+
+def _gathering(left: Any, tiles: Any) -> tuple[Any, ...]:
+    """The arguments of :func:`_gather`."""
+    return left.ctypes.data, tiles.ctypes.data, (*left.shape, left.strides[1]), tiles.reshape(-1)[:0]
+
+
+def _arguments(
+    ctx: Context, left: Any, right: Any, out: Any, tiles: Any, bias: Any, of_rows: bool, rectify: bool, distance: int
+) -> tuple[Any, ...]:
+    """The arguments of :func:`_multiply`."""
     (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
     width, threads = PANEL_BYTES // out.itemsize, max_threads()
     panels, blocks = division(count, m, depth, -(-n // width), threads)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
     work = ctx.scratch("panels", (threads, min(depth, DEPTH) * panels * width), out.dtype)
-    strides = [stride for array in (left, right, out) for stride in (array.strides if array.ndim == 3 else (0, *array.strides))]
-    sizes = count, m, depth, n, panels * width, block, *strides[:-1], distance
-    addresses = [array.ctypes.data for array in (left, right, out)]
-    return work, *addresses, after.bias_or(work[0, :0]), of_rows, after.rectify, sizes
+    (a_next, *a_strides), b_strides, c_strides = (array.strides if array.ndim == 3 else (0, *array.strides) for array in (left, right, out))
+    read = left if tiles is None else tiles
+    apart = (MOST_ROWS * a_strides[0], *a_strides) if tiles is None else (tiles.strides[0], tiles.strides[2], tiles.strides[1])
+    sizes = count, m, depth, n, panels * width, block, a_next, *apart, *b_strides, *c_strides[:-1], distance
+    addresses = [array.ctypes.data for array in (read, right, out)]
+    return work, *addresses, work[0, :0] if bias is None else bias, of_rows, rectify, sizes
 
 
 def division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,33 @@ def test_bias_and_rectifier_follow_the_whole_sum(dtype: Any, rectify: bool, dept
     products.bound(context(), left, right, out, After(bias, rectify=rectify))()
     expected = left @ right + bias
     np.testing.assert_allclose(out, np.maximum(expected, 0) if rectify else expected, atol=1e-3 if dtype == np.float32 else 1e-10)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("depth", [256, 1500])
+@pytest.mark.parametrize("m", [1, 5, 48, 131])
+def test_rows_whose_elements_lie_apart_are_copied_and_give_the_same_bits(
+    m: int, depth: int, dtype: Any, bytes_with_an_end: Callable[[int], Any]
+) -> None:
+    left, right = numbers((1, m, depth), "contiguous", dtype, 1)[0], numbers((1, depth, 150), "contiguous", dtype, 2)[0]
+    bias, residual = numbers((1, 1, 150), "contiguous", dtype, 3)[0, 0], numbers((1, m, 150), "contiguous", dtype, 4)[0]
+    turned = bytes_with_an_end(left.nbytes).view(dtype).reshape(depth, m).T
+    turned[...] = left
+    assert products._tiles(context(), turned, right) is not None
+    assert products._tiles(context(), left, right) is None
+    expected, found, into_columns = np.empty((m, 150), dtype), np.empty((m, 150), dtype), np.empty((150, m), dtype).T
+    for number in (1, 3):
+        threads.set_max_threads(number)
+        for after in (After(), After(bias, residual, True)):
+            products.bound(context(), left, right, expected, after)()
+            call = products.bound(context(), turned, right, found, after)
+            for _ in range(2):
+                found[...] = np.nan
+                call()
+                np.testing.assert_array_equal(found, expected)
+        products.bound(context(), left, right, expected)()
+        products.bound(context(), turned, right, into_columns)()
+        np.testing.assert_allclose(into_columns, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:
