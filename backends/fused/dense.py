@@ -104,7 +104,7 @@ class Products:
     @staticmethod
     def send_back(ctx: Context, epilogue: Epilogue, grad: Any, out: Any) -> Any:
         """The gradient of the product, after which come the steps; writes those of their operands."""
-        bias_grad = epilogue.grads[0]  # there is no residual on the way back
+        (bias_grad,) = epilogue.grads
         rectify = len(epilogue.steps) > 1 and bias_grad is not None
         if (
             not rectify

@@ -20,7 +20,7 @@ from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .followers import After
-from .pieces import address, copy_lines, follows
+from .pieces import address, copy_lines, follows, in_turn
 from .plan import GRID_BYTES, TERMS, Product, plan_of_results
 from .tile import MOST_ROWS, PANEL_BYTES, pixels_tile
 
@@ -118,12 +118,7 @@ def bound(ctx: Context, out: Any, filters: Any, image: Any, g: Correlation, afte
     enter = _enter.bound(grid.size >= thresholds.elements_shared, grid, image.reshape(-1), how.fills, of_channel, stride)
     arrays = work, out.reshape(-1), panels.reshape(-1), grid.reshape(-1), *tables
     multiply = _multiply.bound(shared, *arrays, g.maps, *follows(ctx, after, work[0, :0]), most=len(work), offered=offered)
-
-    def call() -> None:
-        enter()
-        multiply()
-
-    return call
+    return in_turn(enter, multiply)
 
 
 def _places_of_pixels(how: Product) -> Any:

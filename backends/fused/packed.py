@@ -16,7 +16,7 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
 from .followers import NOTHING, After
-from .pieces import address
+from .pieces import address, in_turn
 from .products import division, finish_row, pack
 from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_at_once, panels_tile, pointer
 
@@ -157,11 +157,7 @@ def bound_by_rows(ctx: Context, left: Any, right: Any, out: Any, after: After = 
     block = -(-m // (max_threads() * PIECES * MOST_ROWS)) * MOST_ROWS
     sizes = m, depth, n, columns, block, *left.strides, out.strides[0], 0, after.distance(out)
     multiply = _multiply.bound(True, target, left.ctypes.data, out.ctypes.data, after.bias_or(target[:0]), True, after.rectify, sizes)
-
-    def call() -> None:
-        pack()
-        multiply()
-
+    call = in_turn(pack, multiply)
     call.arrays = left, right, out, after.residual  # type: ignore[attr-defined]  # the loops know their addresses alone
     return call
 

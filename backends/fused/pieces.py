@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,16 @@ def finish_lines(
                 if len(residual) > 0:
                     value += residual[to + j * step]
                 target[to + j * step] = low if value < low else value
+
+
+def in_turn(*calls: Callable[[], None]) -> Callable[[], None]:
+    """A function that calls these, one after another."""
+
+    def call() -> None:
+        for each in calls:
+            each()
+
+    return call
 
 
 def lie_well(out: Any, filters: Any, operand: Any, after: After) -> bool:

@@ -18,7 +18,7 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
 from .followers import NOTHING, After
-from .pieces import address
+from .pieces import address, in_turn
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile, pointer, turn
 
 PANELS_BYTES = 2**18
@@ -217,16 +217,8 @@ def bound(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING,
     tiles = _tiles(ctx, left, right)
     arguments = _arguments(ctx, left, right, out, tiles, after.bias, of_rows, after.rectify, distance)
     multiply = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
-    call = multiply if tiles is None else _both(_gather.bound(True, *_gathering(left, tiles)), multiply)
+    call = multiply if tiles is None else in_turn(_gather.bound(True, *_gathering(left, tiles)), multiply)
     call.arrays = left, right, out, tiles, after.residual  # type: ignore[attr-defined]  # the loops know their addresses alone
-    return call
-
-
-def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
-    def call() -> None:
-        first()
-        second()
-
     return call
 
 

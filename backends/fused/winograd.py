@@ -23,7 +23,7 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .followers import NOTHING, After
 from .patches import SIZE, TAPS, collect, enter, enter_filters, enter_gradient, leave, leave_filters, spread
-from .pieces import address, follows, lie_well, writable
+from .pieces import address, follows, in_turn, lie_well, writable
 from .plan import TURNS, parts_of, parts_of_sums
 from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, pointer, strided_tile
 from .tiling import SUMS, tiling
@@ -207,17 +207,18 @@ def _convolve(
         _copy(out_grid, out, results, result_pixels, block, block[4], block[5], False)
 
 
-@loop("R1 R1 I1 ?")
-def _add(out: Any, residual: Any, cuts: Any, rectify: bool) -> None:
+@loop("R1 R1 I2 ?")
+def _add(out: Any, residual: Any, parts: Any, rectify: bool) -> None:
     """Add what follows results to them: in a loop of its own, since that of the results gets slower by it.
 
     Args:
-        cuts: the first result of each part, and the one behind the last.
+        parts: of each the first result, and the one behind the last.
         rectify: whether negative results then become zero.
     """
     zero = out.dtype.type(0)
-    for part in prange(len(cuts) - 1):
-        some, added = out[cuts[part] : cuts[part + 1]], residual[cuts[part] : cuts[part + 1]]
+    for part in prange(len(parts)):
+        first, last = parts[part]
+        some, added = out[first:last], residual[first:last]
         for i in range(len(some)):
             value = some[i] + added[i]
             some[i] = zero if rectify and value < zero else value
@@ -322,14 +323,7 @@ def bound_correlation(ctx: Context, out: Any, filters: Any, operand: Any, g: Cor
     offered = is_offered(_multiplications(out, g), thresholds.winograd_shared)
     steps = _steps(ctx, out, filters, operand, g, max_threads() if offered else 1, after=after, sums=sums)
     calls = [step.bound(*arguments, most=most, offered=offered) for step, arguments, most in steps]
-    if len(calls) == 1:
-        return calls[0]
-
-    def call() -> None:
-        for each in calls:
-            each()
-
-    return call
+    return calls[0] if len(calls) == 1 else in_turn(*calls)
 
 
 def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad: Any, filters: Any, operand: Any, g: Correlation) -> None:
@@ -375,9 +369,8 @@ def _steps(
     convolves = shared, work, out.reshape(-1), sums, x, *how.tables, bias, rectify and not adds
     steps = [*transforms, (_convolve, convolves, len(work))]
     if adds:
-        parts = max_threads() * PIECES
-        cuts = out.size * np.arange(parts + 1) // parts
-        steps.append((_add, (out.size >= thresholds.elements_shared, out.reshape(-1), residual, cuts, rectify), UNLIMITED))
+        parts = parts_of(out.size, max_threads() * PIECES)
+        steps.append((_add, (out.size >= thresholds.elements_shared, out.reshape(-1), residual, parts, rectify), UNLIMITED))
     return steps
 
 
