@@ -17,8 +17,8 @@ from ...core.machine.language import carray, jittable, prange, slot
 from ...core.machine.loops import loop
 from .exponential import exp
 from .lanes import highest, inner, write_powers
+from .panels import pack
 from .pieces import address
-from .products import pack
 from .tile import MOST_ROWS, PANEL_BYTES, pointer, strided_tile
 
 QUERY, KEY, VALUE, BIAS, EDGE, TOTAL, WEIGHTS, RESULT, QUERY_GRAD, KEY_GRAD, VALUE_GRAD, SCORE_GRAD, RESULT_GRAD = range(13)

@@ -6,7 +6,7 @@ Numba, and the loops that it compiles, are imported when there is enough to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ...core.common.threads import max_threads
@@ -68,8 +68,10 @@ class Products:
 
     @staticmethod
     def multiply(ctx: Context, left: Any, right: Any, out: Any) -> None:
-        """Write such a product."""
-        Products.bound(ctx, left, right, out)()  # type: ignore[misc]  # there is nothing that follows
+        """Write such a product; where matrices lie as in a call before it is repeated."""
+        places = tuple([(matrix.ctypes.data, matrix.shape, matrix.strides) for matrix in (left, right, out)])
+        bind = partial(Products.bound, ctx, left, right, out)
+        ctx.bound((places, out.dtype, max_threads()), bind)()  # type: ignore[arg-type]  # there is nothing that follows
 
     @staticmethod
     def bound(

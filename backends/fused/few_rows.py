@@ -13,7 +13,7 @@ from ...core.common.thresholds import thresholds
 from ...core.machine.language import carray, jittable, prange
 from ...core.machine.loops import loop
 from .followers import NOTHING, After
-from .products import finish_row
+from .pieces import finish_row
 from .tile import WIDE_BYTES, WIDE_ROWS, pointer, wide_tile
 
 LINES = 8

@@ -16,8 +16,8 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
 from .followers import NOTHING, After
-from .pieces import address, in_turn
-from .products import division, finish_row, pack
+from .panels import apart, division, pack
+from .pieces import address, finish_row, in_turn
 from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_at_once, panels_tile, pointer
 
 ROWS_OUTSIDE = 64
@@ -46,7 +46,7 @@ def _pack(panels: Any, b: int, like: Any, sizes: Any) -> None:
         pack(to, b + begin * b_stride, b_stride, b_step, end - begin, column, min(n, column + batch), like)
 
 
-@loop("R1 q q R1 ? ? (10)", takes_long=True)
+@loop("R1 q q R1 ? ? (11)", takes_long=True)
 def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bool, sizes: Any) -> None:
     """Write a product.
 
@@ -56,10 +56,10 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
         bias: what is added to each row of the result, or to its columns if the numbers are *of_rows*; empty for nothing.
         rectify: whether negative results then become zero.
         sizes: rows, depth and columns; the columns of a batch and the rows of a block, which are multiplied by it; how many bytes lie
-            between rows and elements of a row of the first operand, and between rows of the result; whether rows are outside; and the
-            bytes from a result to what is added to it after the bias, 0 for nothing.
+            between tiles of rows, rows of a tile and elements of a row of the first operand, and between rows of the result; whether rows
+            are outside; and the bytes from a result to what is added to it after the bias, 0 for nothing.
     """
-    m, depth, n, batch, block, a_stride, a_step, c_stride, rows_outside, residual = sizes
+    m, depth, n, batch, block, a_tile, a_stride, a_step, c_stride, rows_outside, residual = sizes
     itemsize = panels.itemsize
     width = PANEL_BYTES // itemsize
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
@@ -68,7 +68,7 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
         first, begin_column = number % blocks * block, number // blocks * batch
         last = min(m, first + block)
         if last - first <= len(PANELS) and PANELS[last - first - 1] > 1 and a_step == itemsize and not of_rows:
-            left, to = a + first * a_stride, c + first * c_stride
+            left, to = a + first // MOST_ROWS * a_tile, c + first * c_stride
             _multiply_few(
                 panels, left, a_stride, last - first, depth, n, begin_column, min(n, begin_column + batch), to, c_stride,
                 bias, residual, rectify,
@@ -82,7 +82,7 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
                 tile, panel = (one // columns, one % columns) if rows_outside else (one % tiles, one // tiles)
                 row, column = first + tile * MOST_ROWS, begin_column + panel * width
                 rows, known = min(MOST_ROWS, last - row), min(width, n - column)
-                left, to = a + row * a_stride + begin * a_step, c + row * c_stride + column * itemsize
+                left, to = a + row // MOST_ROWS * a_tile + begin * a_step, c + row * c_stride + column * itemsize
                 right = address(panels, begin * of_row // itemsize) + column // width * (end - begin) * PANEL_BYTES
                 for line in range(2 * rows):
                     fetch(to + line // 2 * c_stride + line % 2 * VECTOR_BYTES)
@@ -150,16 +150,27 @@ def bound_by_rows(ctx: Context, left: Any, right: Any, out: Any, after: After = 
     Args:
         after: what follows, with a bias of shape ``(m,)`` that is added to each column.
     """
-    (m, n), depth, width = out.shape, left.shape[1], PANEL_BYTES // out.itemsize
-    columns = -(-n // width) * width
-    target = ctx.scratch("panels", (depth * columns,), out.dtype)
-    pack = _pack.bound(*_packing(target, right))
-    block = -(-m // (max_threads() * PIECES * MOST_ROWS)) * MOST_ROWS
-    sizes = m, depth, n, columns, block, *left.strides, out.strides[0], 0, after.distance(out)
-    multiply = _multiply.bound(True, target, left.ctypes.data, out.ctypes.data, after.bias_or(target[:0]), True, after.rectify, sizes)
-    call = in_turn(pack, multiply)
+    divided = -(-out.shape[1] // (PANEL_BYTES // out.itemsize)), max_threads() * PIECES
+    sizes = sizes_of(out, len(right), divided, apart(left), after.distance(out), rows_outside=False)
+    call = in_turn(*bound_calls(ctx, left, right, out, sizes, after, True))
     call.arrays = left, right, out, after.residual  # type: ignore[attr-defined]  # the loops know their addresses alone
     return call
+
+
+def bound_calls(
+    ctx: Context, left: Any, right: Any, out: Any, sizes: tuple[int, ...], after: After, of_rows: bool
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Functions that pack *right* ``(depth, n)``, and that write the product of *left*, ``(m, depth)`` or in tiles, and what is packed to
+    *out*, whose rows are contiguous; threads share the work of each.
+
+    Args:
+        sizes: the product's :func:`sizes_of`.
+        after: what follows, with a bias of shape ``(n,)`` that is added to each row, or *of_rows*, ``(m,)``, to each column.
+    """
+    (depth, n), width = right.shape, PANEL_BYTES // out.itemsize
+    target = ctx.scratch("packed", (depth * -(-n // width) * width,), out.dtype)
+    addresses, bias = (left.ctypes.data, out.ctypes.data), after.bias_or(target[:0])
+    return _pack.bound(*_packing(target, right)), _multiply.bound(True, target, *addresses, bias, of_rows, after.rectify, sizes)
 
 
 def bound(left: Any, made: Any, out: Any, after: After = NOTHING) -> Callable[[], None]:
@@ -173,11 +184,26 @@ def bound(left: Any, made: Any, out: Any, after: After = NOTHING) -> Callable[[]
     (m, n), depth = out.shape, left.shape[1]
     multiplications = m * n * depth
     is_shared, offered = multiplications >= thresholds.product_row_shared, is_offered(multiplications, thresholds.product_row_shared)
-    width = PANEL_BYTES // out.itemsize
-    batch, blocks = division(1, m, depth, -(-n // width), max_threads() if offered else 1)
-    block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
-    sizes = m, depth, n, batch * width, block, *left.strides, out.strides[0], int(block >= ROWS_OUTSIDE), after.distance(out)
-    added = after.bias_or(made[:0])
+    divided = division(1, m, depth, -(-n // (PANEL_BYTES // out.itemsize)), max_threads() if offered else 1)
+    sizes, added = sizes_of(out, depth, divided, apart(left), after.distance(out)), after.bias_or(made[:0])
     call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, False, after.rectify, sizes, offered=offered)
     call.arrays = left, made, out, after.residual  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call
+
+
+def sizes_of(
+    out: Any, depth: int, divided: tuple[int, int], strides: tuple[int, int, int], distance: int, rows_outside: bool | None = None
+) -> tuple[int, ...]:
+    """The sizes of a product with a packed matrix, as the loop takes them.
+
+    Args:
+        out, depth: the result, and how many terms its sums have.
+        divided: the panels of a batch, and the blocks of rows.
+        strides: how many bytes lie between tiles of rows, rows of a tile and elements of a row of the first operand.
+        distance: the bytes from a result to what is added to it after the bias, 0 for nothing.
+        rows_outside: whether some rows meet all panels before the next rows do; None where a block has many.
+    """
+    (m, n), (panels, blocks) = out.shape, divided
+    block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
+    is_outside = block >= ROWS_OUTSIDE if rows_outside is None else rows_outside
+    return m, depth, n, panels * (PANEL_BYTES // out.itemsize), block, *strides, out.strides[0], int(is_outside), distance

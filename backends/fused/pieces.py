@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.machine.language import copy_bytes, jittable
+from ...core.machine.language import carray, copy_bytes, jittable
 from ...core.types.context import Context
 from .followers import After
-from .tile import put_alternate, take_alternate
+from .tile import pointer, put_alternate, take_alternate
 
 
 @jittable
@@ -70,6 +70,27 @@ def finish_lines(
                 if len(residual) > 0:
                     value += residual[to + j * step]
                 target[to + j * step] = low if value < low else value
+
+
+@jittable
+def finish_row(row: Any, bias: Any, residual: int, rectify: bool) -> None:
+    """Apply to a row of a result what follows.
+
+    Args:
+        bias: what is added to the row; empty for nothing.
+        residual: how many bytes behind each result lies what is then added to it; 0 for nothing.
+        rectify: whether negative results then become zero.
+    """
+    if len(bias) > 0:
+        for i in range(len(row)):
+            row[i] += bias[i]
+    if residual != 0:
+        added = carray(pointer(address(row, 0) + residual, row), len(row))
+        for i in range(len(row)):
+            row[i] += added[i]
+    if rectify:
+        for i in range(len(row)):
+            row[i] = row.dtype.type(0) if row[i] < 0 else row[i]
 
 
 def in_turn(*calls: Callable[[], None]) -> Callable[[], None]:

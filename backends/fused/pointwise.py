@@ -16,8 +16,8 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from . import correlation, packed, products
 from .followers import NOTHING, After
+from .panels import FEW_PANELS
 from .pieces import lie_well
-from .products import FEW_PANELS
 from .tile import MOST_ROWS, PANEL_BYTES
 
 LARGEST_FILTERS = 2**62

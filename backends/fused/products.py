@@ -12,21 +12,15 @@ from typing import Any
 import numpy as np
 
 from ...core.common.threads import max_threads
-from ...core.machine.language import carray, copy_bytes, jittable, prange, slot
+from ...core.machine.language import copy_bytes, prange, slot
 from ...core.machine.loops import loop
-from ...core.machine.pool import PIECES
 from ...core.types.context import Context
+from . import packed
 from .dense import DEPTH
 from .followers import NOTHING, After
+from .panels import apart, division, pack
 from .pieces import address, in_turn
-from .tile import MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile, pointer, turn
-
-PANELS_BYTES = 2**18
-"""Bytes of panels that stay in a processor's second cache."""
-
-FEW_PANELS, FEW_ROWS, MORE_ROWS = 2, 32, 128
-"""Panels of a batch, and rows of a block, that are not divided further: rows are read for each batch, and panels packed once by each thread
-that has blocks of it; where there is more than one part of the depth, for each block."""
+from .tile import GATHERS_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, fetch, finished_tile
 
 GATHERED = 8
 """Tiles of rows that are copied at a time, so that all of a cache line is."""
@@ -104,75 +98,6 @@ def _gather(a: int, tiles: int, sizes: Any, like: Any) -> None:
                     copy_bytes(target, source, (m - tile * MOST_ROWS) * row_bytes)
 
 
-@jittable
-def pack(panels: int, b: int, stride: int, step: int, depth: int, begin: int, end: int, like: Any) -> None:
-    """Copy columns of a matrix to panels, the last of which is filled up with zeros.
-
-    What lay there before would not change the result, but processors multiply numbers too small to be normal many times slower.
-    """
-    width = PANEL_BYTES // like.itemsize
-    for column in range(begin, end, width):
-        panel, known = panels + (column - begin) // width * depth * PANEL_BYTES, min(width, end - column)
-        if step == like.itemsize:
-            _copy(panel, b + column * step, stride, depth, known, like)
-        else:
-            _copy_turned(panel, b + column * step, stride, step, depth, known, like)
-
-
-@jittable
-def _copy(panel: int, b: int, stride: int, depth: int, known: int, like: Any) -> None:
-    """Copy so many columns of a matrix."""
-    width = PANEL_BYTES // like.itemsize
-    for row in range(depth):
-        source, target = carray(pointer(b + row * stride, like), width), carray(pointer(panel + row * PANEL_BYTES, like), width)
-        if known == width:
-            for column in range(width):
-                target[column] = source[column]
-        else:
-            for column in range(known):
-                target[column] = source[column]
-            target[known:] = 0
-
-
-@jittable
-def _copy_turned(panel: int, b: int, stride: int, step: int, depth: int, known: int, like: Any) -> None:
-    """Copy so many columns of a matrix whose columns lie one behind the other."""
-    lanes = VECTOR_BYTES // like.itemsize
-    whole = known // lanes * lanes
-    turned = 0
-    if stride == like.itemsize:
-        turned = depth // lanes * lanes
-        for row in range(0, turned, lanes):
-            for column in range(0, whole, lanes):
-                turn(b + column * step + row * stride, step, panel + row * PANEL_BYTES + column * like.itemsize, like)
-    for row in range(depth):
-        target = carray(pointer(panel + row * PANEL_BYTES, like), PANEL_BYTES // like.itemsize)
-        for column in range(whole * (row < turned), known):
-            target[column] = carray(pointer(b + row * stride + column * step, like), 1)[0]
-        target[known:] = 0
-
-
-@jittable
-def finish_row(row: Any, bias: Any, residual: int, rectify: bool) -> None:
-    """Apply to a row of a result what follows.
-
-    Args:
-        bias: what is added to the row; empty for nothing.
-        residual: how many bytes behind each result lies what is then added to it; 0 for nothing.
-        rectify: whether negative results then become zero.
-    """
-    if len(bias) > 0:
-        for i in range(len(row)):
-            row[i] += bias[i]
-    if residual != 0:
-        added = carray(pointer(address(row, 0) + residual, row), len(row))
-        for i in range(len(row)):
-            row[i] += added[i]
-    if rectify:
-        for i in range(len(row)):
-            row[i] = row.dtype.type(0) if row[i] < 0 else row[i]
-
-
 @loop("R2 R2 R2 R2")
 def _cut_back(grad: Any, out: Any, cut: Any, sums: Any) -> None:
     """Write the gradient that a rectifier sends back, and the sum of some of its rows after the other."""
@@ -215,9 +140,16 @@ def bound(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING,
     if out.strides[-1] != out.itemsize:
         left, right, out, of_rows = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2), not of_rows
     tiles = _tiles(ctx, left, right)
-    arguments = _arguments(ctx, left, right, out, tiles, after.bias, of_rows, after.rectify, distance)
-    multiply = _multiply.bound(True, *arguments, most=len(arguments[0]))  # there may be more threads by the time it is called
-    call = multiply if tiles is None else in_turn(_gather.bound(True, *_gathering(left, tiles)), multiply)
+    read, strides = (left, apart(left)) if tiles is None else (tiles, (tiles.strides[0], tiles.strides[2], tiles.strides[1]))
+    (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
+    divided = division(count, m, depth, -(-n // (PANEL_BYTES // out.itemsize)), max_threads())
+    calls = [] if tiles is None else [_gather.bound(True, *_gathering(left, tiles))]
+    if out.ndim == 2 and depth <= DEPTH and divided[1] > 1:  # else each thread that has a block would pack the same columns
+        calls += packed.bound_calls(ctx, read, right, out, packed.sizes_of(out, depth, divided, strides, distance), after, of_rows)
+    else:
+        arguments = _arguments(ctx, read, right, out, divided, after, of_rows, distance, strides)
+        calls.append(_multiply.bound(True, *arguments, most=len(arguments[0])))  # there may be more threads by the time it is called
+    call = calls[0] if len(calls) == 1 else in_turn(*calls)
     call.arrays = left, right, out, tiles, after.residual  # type: ignore[attr-defined]  # the loops know their addresses alone
     return call
 
@@ -228,7 +160,7 @@ def _tiles(ctx: Context, left: Any, right: Any) -> Any:
     Where elements of its rows lie apart, each is in a cache line of its own, and many of these have the same place in a cache.
     """
     (m, depth), n = left.shape[-2:], right.shape[-1]
-    if left.ndim == 3 or left.strides[0] != left.itemsize or depth < LEAST_APART or n < LEAST_READ:
+    if not GATHERS_ROWS or left.ndim == 3 or left.strides[0] != left.itemsize or depth < LEAST_APART or n < LEAST_READ:
         return None
     return ctx.scratch("tiles", (-(-m // MOST_ROWS), depth, MOST_ROWS), left.dtype)
 
@@ -239,31 +171,15 @@ def _gathering(left: Any, tiles: Any) -> tuple[Any, ...]:
 
 
 def _arguments(
-    ctx: Context, left: Any, right: Any, out: Any, tiles: Any, bias: Any, of_rows: bool, rectify: bool, distance: int
-) -> tuple[Any, ...]:
+    ctx: Context, left: Any, right: Any, out: Any, divided: tuple[int, int], after: After, of_rows: bool, distance: int,
+    strides: tuple[int, int, int],
+) -> tuple[Any, ...]:  # fmt: skip
     """The arguments of :func:`_multiply`."""
-    (m, n), depth, count = out.shape[-2:], left.shape[-1], 1 if out.ndim == 2 else len(out)
-    width, threads = PANEL_BYTES // out.itemsize, max_threads()
-    panels, blocks = division(count, m, depth, -(-n // width), threads)
+    (m, n), depth, (panels, blocks), width = out.shape[-2:], right.shape[-2], divided, PANEL_BYTES // out.itemsize
+    work = ctx.scratch("panels", (max_threads(), min(depth, DEPTH) * panels * width), out.dtype)
     block = -(-m // (blocks * MOST_ROWS)) * MOST_ROWS
-    work = ctx.scratch("panels", (threads, min(depth, DEPTH) * panels * width), out.dtype)
-    (a_next, *a_strides), b_strides, c_strides = (array.strides if array.ndim == 3 else (0, *array.strides) for array in (left, right, out))
-    read = left if tiles is None else tiles
-    apart = (MOST_ROWS * a_strides[0], *a_strides) if tiles is None else (tiles.strides[0], tiles.strides[2], tiles.strides[1])
-    sizes = count, m, depth, n, panels * width, block, a_next, *apart, *b_strides, *c_strides[:-1], distance
-    addresses = [array.ctypes.data for array in (read, right, out)]
-    return work, *addresses, work[0, :0] if bias is None else bias, of_rows, rectify, sizes
-
-
-def division(count: int, m: int, depth: int, panels: int, threads: int) -> tuple[int, int]:
-    """The panels of a batch, and the blocks of rows: enough of both that whichever thread is free finds work.
-
-    Batches come first, since each is packed once, as long as rows are multiplied by some panels while they are in the cache.
-    """
-    most = min(panels, max(1, PANELS_BYTES // (min(depth, DEPTH) * PANEL_BYTES)))
-    wanted = -(-PIECES * threads // count) if threads > 1 else 1
-    if -(-panels // most) < wanted:
-        most = max(min(most, FEW_PANELS), panels // wanted)
-    batches = -(-panels // most)
-    few = FEW_ROWS if depth <= DEPTH else MORE_ROWS
-    return most, min(-(-wanted // batches), max(1, m // few))
+    (a_next, *_), b_strides, c_strides = (array.strides if array.ndim == 3 else (0, *array.strides) for array in (left, right, out))
+    count = 1 if out.ndim == 2 else len(out)
+    sizes = count, m, depth, n, panels * width, block, a_next, *strides, *b_strides, *c_strides[:-1], distance
+    addresses = [array.ctypes.data for array in (left, right, out)]
+    return work, *addresses, after.bias_or(work[0, :0]), of_rows, after.rectify, sizes

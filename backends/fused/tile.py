@@ -16,6 +16,10 @@ PANEL_BYTES = 2 * VECTOR_BYTES
 MOST_ROWS = 8 if _IS_WIDE else 6
 """Rows that are multiplied at once: as many as there are registers for their sums."""
 
+GATHERS_ROWS = not _IS_WIDE
+"""Whether rows whose elements lie apart are copied before they are multiplied by many columns: where a tile's element of each row is half a
+cache line or more, that takes longer than it saves."""
+
 PANEL_COUNTS = 4, 2, 1
 PANELS = (4, 4, 2, 2, 1, 1, 1, 1) if _IS_WIDE else (4, 2, 1, 1, 1, 1)
 """How many panels may be multiplied at once, and the most for one row, two rows, and so on: sums enough that none waits for its last

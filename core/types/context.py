@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 
 Prepare = Callable[..., "Array"]
+
+MOST_BOUND = 4
+"""Calls that an instruction keeps bound: those of a product's two gradients, and as many more where arrays alternate."""
 
 
 class Context:
@@ -28,7 +31,9 @@ class Context:
         prepare: for each operand what makes the arrays of :meth:`prepared`, None where they cannot be had; empty where none can.
     """
 
-    __slots__ = ("_kept", "_last_sum", "_parts", "_pool", "_scratch", "backend", "layout", "layouts", "prepare", "state", "training", "xp")
+    __slots__ = (
+        "_bound", "_kept", "_last_sum", "_parts", "_pool", "_scratch", "backend", "layout", "layouts", "prepare", "state", "training", "xp",
+    )  # fmt: skip
 
     def __init__(self, backend: Backend, training: bool, pool: dict[Any, Any] | None = None) -> None:
         self.backend = backend
@@ -42,6 +47,7 @@ class Context:
         self._scratch: dict[Any, Any] = {}
         self._kept: dict[Any, Any] = {}
         self._parts: dict[str, Context] = {}
+        self._bound: dict[Any, Callable[[], Any]] = {}
         self._last_sum: tuple[Any, Any, Callable[[], Any]] | None = None  # most calls are with the same arrays
 
     def scratch(self, key: str, shape: Sequence[int], dtype: Any) -> Any:
@@ -71,6 +77,20 @@ class Context:
         if array is None:
             array = self._kept[slot] = self.backend.empty(tuple(shape), dtype)
         return array
+
+    def bound(self, places: Hashable, bind: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
+        """What *bind* returns, or has returned for the same *places* before: a call that is bound to arrays.
+
+        Args:
+            places: where the arrays lie, their shapes and strides, and whatever else the call depends on.
+            bind: binds it.
+        """
+        call = self._bound.get(places)
+        if call is None:
+            if len(self._bound) >= MOST_BOUND:
+                del self._bound[next(iter(self._bound))]  # the one that was bound first
+            call = self._bound[places] = bind()
+        return call
 
     def part(self, name: str, layouts: Sequence[Layout | None]) -> Context:
         """The context of a part of the instruction's work, which another operator's methods do: with a state and arrays of its own.

@@ -23,6 +23,8 @@ from cntk.core.types.context import Context
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+panels = pytest.importorskip("cntk.backends.fused.panels")
+bound_calls = pytest.importorskip("cntk.backends.fused.packed").bound_calls
 products = pytest.importorskip("cntk.backends.fused.products")
 pool = pytest.importorskip("cntk.core.machine.pool")
 pytestmark = pytest.mark.usefixtures("three_threads")
@@ -67,14 +69,14 @@ SIZES = st.one_of(st.integers(1, 20), st.integers(30, 70))
 @settings(deadline=None, max_examples=80)
 @given(
     sizes=st.tuples(st.integers(1, 5), SIZES, st.one_of(SIZES, st.just(1100)), SIZES), ways=st.tuples(WAYS, WAYS, WAYS),
-    dtype=st.sampled_from(TYPES), panels=st.sampled_from([1, 2**19]),
+    dtype=st.sampled_from(TYPES), most=st.sampled_from([1, 2**19]),
 )  # fmt: skip
-def test_products_are_numpys_whatever_the_threads(sizes: Any, ways: Any, dtype: Any, panels: int) -> None:
+def test_products_are_numpys_whatever_the_threads(sizes: Any, ways: Any, dtype: Any, most: int) -> None:
     count, m, depth, n = sizes
     left, right = numbers((count, m, depth), ways[0], dtype, 1), numbers((count, depth, n), ways[1], dtype, 2)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "PANELS_BYTES", panels)
+        patch.setattr(panels, "PANELS_BYTES", most)
         for number in (1, 2, 3):
             threads.set_max_threads(number)
             out = numbers((count, m, n), ways[2], dtype, 3)
@@ -120,8 +122,9 @@ def test_bias_and_rectifier_follow_the_whole_sum(dtype: Any, rectify: bool, dept
 @pytest.mark.parametrize("depth", [256, 1500])
 @pytest.mark.parametrize("m", [1, 5, 48, 131])
 def test_rows_whose_elements_lie_apart_are_copied_and_give_the_same_bits(
-    m: int, depth: int, dtype: Any, bytes_with_an_end: Callable[[int], Any]
+    m: int, depth: int, dtype: Any, bytes_with_an_end: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(products, "GATHERS_ROWS", True)
     left, right = numbers((1, m, depth), "contiguous", dtype, 1)[0], numbers((1, depth, 150), "contiguous", dtype, 2)[0]
     bias, residual = numbers((1, 1, 150), "contiguous", dtype, 3)[0, 0], numbers((1, m, 150), "contiguous", dtype, 4)[0]
     turned = bytes_with_an_end(left.nbytes).view(dtype).reshape(depth, m).T
@@ -141,6 +144,33 @@ def test_rows_whose_elements_lie_apart_are_copied_and_give_the_same_bits(
         products.bound(context(), left, right, expected)()
         products.bound(context(), turned, right, into_columns)()
         np.testing.assert_allclose(into_columns, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("m", "depth", "n"), [(130, 90, 75), (64, 1024, 128), (97, 300, 33)])
+@pytest.mark.parametrize("way", ["contiguous", "part", "turned"])
+def test_columns_that_several_blocks_of_rows_meet_are_packed_once(m: int, depth: int, n: int, way: str, dtype: Any) -> None:
+    left, right = numbers((1, m, depth), way, dtype, 1)[0], numbers((1, depth, n), way, dtype, 2)[0]
+    by_row, by_column = numbers((1, 1, n), "contiguous", dtype, 3)[0, 0], numbers((1, 1, m), "contiguous", dtype, 4)[0, 0]
+    residual, packed = numbers((1, m, n), "contiguous", dtype, 5)[0], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products.packed, "bound_calls", lambda *given: packed.append(given) or bound_calls(*given))
+        for gathers in (False, True):
+            patch.setattr(products, "GATHERS_ROWS", gathers)
+            for after, of_rows in ((After(), False), (After(by_row, residual, True), False), (After(by_column, rectify=True), True)):
+                found = []
+                for number in (1, 4):
+                    threads.set_max_threads(number)
+                    found.append(np.full((m, n), np.nan, dtype))
+                    call = products.bound(context(), left, right, found[-1], after, of_rows)
+                    call()
+                    call()
+                np.testing.assert_array_equal(*found)
+                into_columns = np.full((n, m), np.nan, dtype).T
+                if after.residual is None:
+                    products.bound(context(), left, right, into_columns, after, of_rows)()
+                    np.testing.assert_allclose(into_columns, found[0], rtol=1e-3, atol=1e-3 if dtype == np.float32 else 1e-10)
+    assert len(packed) >= 6
 
 
 def test_a_row_does_not_depend_on_the_others() -> None:
