@@ -20,6 +20,9 @@ from .followers import Part, parts, what_follows
 WIDTH, MOST_WASTED = 16, 0.15
 """Columns that half a panel has, and the part of all columns that those of a last half may be empty."""
 
+FEWEST_COLUMNS = 8
+"""Columns of a matrix that is packed once, though it has few: of fewer most of a vector would be empty."""
+
 DEPTH = 1024
 """Products that are added up before they are added to the result."""
 
@@ -45,10 +48,14 @@ class Products:
         """
         m, n = out.shape[-2:]
         depth = left.shape[-1]
-        if min(n, depth) < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
+        if depth < thresholds.product_sides or out.dtype.char not in "fd" or not left.dtype == right.dtype == out.dtype:
             return False
+        is_narrow = n < thresholds.product_sides
         if is_packed and _reads_panels(left, right, out):
-            return m * n * depth >= thresholds.product_packed and are_usable()
+            least = thresholds.product_narrow if is_narrow else thresholds.product_packed
+            return m * n * depth >= least and (n >= FEWEST_COLUMNS or not is_narrow) and are_usable()
+        if is_narrow:
+            return False
         if _has_few_rows(left, right, out):
             least = thresholds.product_compiled if m > 1 else thresholds.product_row_compiled
             return m * n * depth >= least and are_usable()

@@ -16,7 +16,7 @@ from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from .dense import DEPTH
 from .followers import NOTHING, After
-from .panels import apart, division, pack
+from .panels import FEW_ROWS, apart, division, pack
 from .pieces import address, finish_row, in_turn
 from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_tile, panels_at_once, panels_tile, pointer
 
@@ -65,7 +65,7 @@ def _multiply(panels: Any, a: int, c: int, bias: Any, of_rows: bool, rectify: bo
     parts, batches, blocks = (depth + DEPTH - 1) // DEPTH, (n + batch - 1) // batch, (m + block - 1) // block
     of_row = (n + width - 1) // width * PANEL_BYTES
     for number in prange(batches * blocks):
-        first, begin_column = number % blocks * block, number // blocks * batch
+        first, begin_column = number // batches * block, number % batches * batch
         last = min(m, first + block)
         if last - first <= len(PANELS) and PANELS[last - first - 1] > 1 and a_step == itemsize and not of_rows:
             left, to = a + first // MOST_ROWS * a_tile, c + first * c_stride
@@ -184,8 +184,10 @@ def bound(left: Any, made: Any, out: Any, after: After = NOTHING) -> Callable[[]
     (m, n), depth = out.shape, left.shape[1]
     multiplications = m * n * depth
     is_shared, offered = multiplications >= thresholds.product_row_shared, is_offered(multiplications, thresholds.product_row_shared)
-    divided = division(1, m, depth, -(-n // (PANEL_BYTES // out.itemsize)), max_threads() if offered else 1)
-    sizes, added = sizes_of(out, depth, divided, apart(left), after.distance(out)), after.bias_or(made[:0])
+    threads = max_threads() if offered else 1
+    batch, blocks = division(1, m, depth, -(-n // (PANEL_BYTES // out.itemsize)), threads)
+    blocks = max(blocks, min(threads, m // FEW_ROWS))  # threads get the same numbers of rows, whatever the columns of the last batch
+    sizes, added = sizes_of(out, depth, (batch, blocks), apart(left), after.distance(out)), after.bias_or(made[:0])
     call = _multiply.bound(is_shared, made, left.ctypes.data, out.ctypes.data, added, False, after.rectify, sizes, offered=offered)
     call.arrays = left, made, out, after.residual  # type: ignore[attr-defined]  # the loop knows their addresses alone
     return call

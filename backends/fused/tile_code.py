@@ -58,8 +58,8 @@ class Code:
 
     def multiply(
         self, rows: Any, a: Any, a_stride: Any, a_step: Any, line: Callable[[Any], Any], depth: Any, c: Any, c_stride: Any,
-        vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None, finish: Finish | None = None,
-        apart: Any = VECTOR_BYTES, residual: Any = None,
+        vectors: int = 2, adds: bool = False, most_rows: int = MOST_ROWS, columns: Any = None, is_filled: bool = False,
+        finish: Finish | None = None, apart: Any = VECTOR_BYTES, residual: Any = None,
     ) -> None:  # fmt: skip
         """Multiply by a panel so many vectors wide, whose row of some number lies at the address that *line* tells.
 
@@ -67,6 +67,7 @@ class Code:
             adds: whether the product is added to what is there.
             most_rows: the most rows that there are.
             columns: how many there are; None for all that the vectors hold.
+            is_filled: whether the panel is filled up with zeros behind them.
             finish: generates what is done to the sums before they are written, given also where they go and the flags.
             apart: the bytes from one vector to the next.
             residual: how many bytes behind each result lies what *finish* adds to it, and is fetched into the cache; 0 for nothing.
@@ -80,7 +81,8 @@ class Code:
                     for place in (place for of_row in ends for place in of_row):
                         _prefetch(self.builder, self.builder.add(place, residual), is_written=False)
             sums = [[self.load(place) if adds else self.zeros for place in to] for to in ends]
-            totals = self.products(self.starts(a, count, a_stride), self.every(a_step), line, places, depth, sums, known)
+            read = [None] * vectors if is_filled else known
+            totals = self.products(self.starts(a, count, a_stride), self.every(a_step), line, places, depth, sums, read)
             if finish is not None:
                 finish(totals, ends, known)
             self.store_all(totals, ends, known)
@@ -422,7 +424,9 @@ def finished_tile(
             code.rectify(totals)
 
     def multiply(vectors: int, known: Any) -> None:
-        code.multiply(rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, columns=known, finish=finish, residual=residual)
+        code.multiply(
+            rows, a, a_stride, a_step, line, depth, c, c_stride, vectors, columns=known, is_filled=True, finish=finish, residual=residual
+        )
 
     with builder.if_else(builder.icmp_signed("<=", columns, code.number(code.lanes))) as (half, more):
         with half:

@@ -151,3 +151,18 @@ def test_threads_that_share_rows_write_the_same_bits(m: int, n: int, depth: int,
             out[...] = 7
             call()
             np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("columns", [8, 10, 31])
+def test_matrices_of_few_columns_are_packed_where_rows_are_many(columns: int) -> None:
+    x = C.input_variable(200, name="x")
+    f = C.layers.Dense(columns)(x)
+    rows = numbers(-(-(10**6) // (200 * columns)), 200, dtype=np.float32)
+    found = f.eval(rows)
+    made = [one for source in program_for(f, f.outputs).prepared._watched for one in source.made.values()]
+    assert [one.operand.shape for one in made] == [(200, columns)]
+    np.testing.assert_allclose(found, rows.astype(float) @ f.W.value + f.b.value, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(f.bind(rows.shape)(rows), found)
+    program = program_for(few := C.layers.Dense(7)(x), few.outputs)
+    few.eval(rows)
+    assert not [one for source in program.prepared._watched for one in source.made.values()]
