@@ -13,8 +13,8 @@ PANELS_BYTES = 2**18
 """Bytes of panels that stay in a processor's second cache."""
 
 FEW_PANELS, FEW_ROWS, MORE_ROWS = 2, 32, 128
-"""Panels of a batch, and rows of a block, that are not divided further: rows are read for each batch, and panels packed once by each thread
-that has blocks of it; where there is more than one part of the depth, for each block."""
+"""Panels of a batch, and rows of a block, that are not divided further: rows are read for each batch, and panels of stacks packed by each
+thread that has blocks of it; where there is more than one part of the depth, for each block."""
 
 
 @jittable
