@@ -83,7 +83,7 @@ class Thresholds:
     product_considered: int = _from(2**20, "product of the operands' sizes", "products may run in compiled loops at all")
     product_cut: int = _from(2**17, "elements of a gradient", "a compiled loop sends it back through a rectifier, and sums it for the bias")
     product_gradient_direct: int = _from(64, "rows", "gradients of left operands are computed from the transposed matrix, not the rows")
-    product_narrow: int = _from(10**6, "multiplications", "products with a packed matrix of fewer columns than product_sides run in compiled loops")
+    product_narrow: int = _from(10**6, "multiplications", "products with a packed matrix of fewer columns run in compiled loops")
     product_packed: int = _from(2**15, "multiplications", "products with a matrix that is packed once run in compiled loops, not the BLAS")
     product_row_compiled: int = _from(2**14, "multiplications", "the product of a single row runs in a compiled loop, not the BLAS")
     product_row_shared: int = _from(2**20, "multiplications", "threads share the product of a few rows that a compiled loop computes")
