@@ -100,6 +100,9 @@ def in_turn(*calls: Callable[[], None]) -> Callable[[], None]:
         for each in calls:
             each()
 
+    natives = [getattr(each, "natives", None) for each in calls]
+    if None not in natives:
+        call.natives = tuple([native for of_one in natives for native in of_one])  # type: ignore[attr-defined, union-attr]
     return call
 
 

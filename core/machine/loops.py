@@ -22,7 +22,7 @@ from .signatures import kinds_of
 self_check.require()  # what follows needs LLVM
 
 from .machine_code import address_of  # noqa: E402
-from .pool import pool  # noqa: E402
+from .pool import Way, pool  # noqa: E402
 from .pool import threads_available as threads_available  # noqa: E402
 
 FAILED = b"\1"
@@ -42,6 +42,20 @@ class Callee(NamedTuple):
     code: int
     arguments: int
     row: Any
+
+
+class Native(NamedTuple):
+    """A bound loop as machine code calls it.
+
+    Attributes:
+        way: tells the function that is called as long as there are as many threads, and what it is called with.
+        row: its arguments, which say whether it has failed.
+        failure: makes the error that tells of it.
+    """
+
+    way: Callable[[], Way]
+    row: Any
+    failure: Callable[[], RuntimeError]
 
 
 class Loop:
@@ -200,6 +214,7 @@ class _Compiled:
                 row[0] = 0
                 raise failure()
 
+        call.natives = (Native(lambda: (run, row), row, failure),)  # type: ignore[attr-defined]
         return call
 
     def bound_shared(
@@ -210,18 +225,21 @@ class _Compiled:
         run: Callable[[Any], None] = self._alone
         argument = row
 
+        def way() -> Way:
+            number = threads()
+            return (pool().offered if is_offered else pool().shared)(self._address, row, number) if number > 1 else (self._alone, row)
+
         def call() -> None:
             nonlocal known, run, argument
             if known != max_threads():
-                known, number = max_threads(), threads()
-                run, argument = self._alone, row
-                if number > 1:
-                    run, argument = (pool().offered if is_offered else pool().shared)(self._address, row, number)
+                known = max_threads()
+                run, argument = way()
             run(argument)
             if row[0] == FAILED:
                 row[0] = 0
                 raise failure()
 
+        call.natives = (Native(way, row, failure),)  # type: ignore[attr-defined]
         return call
 
     def callee(self, arguments: Sequence[Any]) -> Callee:

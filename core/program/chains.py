@@ -5,6 +5,7 @@ A kernel may run a chain as one call.  It is registered as the engine ``Chain`` 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -98,7 +99,15 @@ def kernel_of(backend: Backend) -> Kernel | None:
     return plugins.engines.get(place) if place in plugins.engines else None
 
 
-class FusedCall:
+class CallOfSeveral(ABC):
+    """A single call that stands for several."""
+
+    @abstractmethod
+    def single_steps(self) -> Iterator[Step]:
+        """The calls one by one, for the profiler."""
+
+
+class FusedCall(CallOfSeveral):
     """The single call of a chain, and the calls that it stands for.
 
     Args:
@@ -136,9 +145,9 @@ class FusedCall:
 
 
 def one_by_one(steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps, with calls of chains replaced by those of their members."""
+    """The steps, with those in place of each call that stands for several."""
     for step in steps:
-        if isinstance(step[0], FusedCall):
+        if isinstance(step[0], CallOfSeveral):
             yield from step[0].single_steps()
         else:
             yield step

@@ -25,6 +25,7 @@ from ..types.context import Context
 from ..types.layout import Layout
 from ..types.sparse import RowSparse, SparseRows
 from . import memory, out_of_memory, profiling
+from .in_turn import in_turn
 from .index_buffers import IndexBuffers, RecordableContext
 from .placed_rows import PlacedRows
 from .recorded import Recording, is_repeatable, recorded, repeatable_calls
@@ -255,6 +256,8 @@ class Binding:
         self.totals: dict[int, Any] = {}
         self.seeding: Seeding | None = None
         self._has_schedules = self.program.has_loops or self._buffers is not None
+        if self._buffers is None:
+            self.forward_steps = in_turn(self.forward_steps)
         if self._buffers is None or not isinstance(self.backend, Asynchronous) or self.program.checked:
             return
         xp, starts = self.backend.xp, []
@@ -439,7 +442,7 @@ class Binding:
         except MemoryError as error:
             failed = out_of_memory.in_a_step(self, step[2], error)
         except Exception as error:
-            raise explained(error, step[2]) from error
+            raise explained(error, getattr(step[0], "at_fault", step[2])) from error
         del steps, step, calls
         self._workspace.release()
         raise failed

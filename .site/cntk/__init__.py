@@ -1,0 +1,1 @@
+/work/trees/dev/api/__init__.py

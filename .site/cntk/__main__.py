@@ -1,0 +1,1 @@
+/work/trees/dev/api/__main__.py

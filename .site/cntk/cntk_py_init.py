@@ -1,0 +1,1 @@
+/work/trees/dev/api/cntk_py_init.py

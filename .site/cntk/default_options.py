@@ -1,0 +1,1 @@
+/work/trees/dev/api/default_options.py
