@@ -75,6 +75,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return noted
 
     monkeypatch.setattr(thresholds, "product_packed", NEVER)  # what is packed once is not the BLAS's
+    monkeypatch.setattr(thresholds, "product_narrow", NEVER)
     monkeypatch.setattr(np, "dot", noting(np.dot))
     monkeypatch.setattr(np, "matmul", noting(np.matmul))
     return seen
