@@ -51,7 +51,9 @@ def in_turn(natives: Sequence[Native]) -> Callable[[], int] | None:
     """
     if assembly.why_not():
         return None
-    run, count, known, table, ways = _function(), len(natives), 0, None, ()
+    run, count, known = _function(), len(natives), 0
+    table: Any = None
+    ways: tuple[Any, ...] = ()
 
     def call() -> int:
         nonlocal known, table, ways

@@ -103,6 +103,10 @@ class CallOfSeveral(ABC):
     """A single call that stands for several."""
 
     @abstractmethod
+    def __call__(self) -> None:
+        """Make it."""
+
+    @abstractmethod
     def single_steps(self) -> Iterator[Step]:
         """The calls one by one, for the profiler."""
 
