@@ -44,7 +44,7 @@ class Pieces:
         self.calls.append([max(0.0, seconds - self._cost) for seconds in self._times(CALL(call), argument)])
 
     def shared(self, call: int, argument: object, threads: int) -> tuple[object, object]:
-        return lambda _: self.share(call, argument, threads), None
+        return CALL(lambda _: self.share(call, argument, threads)), argument
 
     def offered(self, call: int, argument: object, threads: int) -> tuple[object, object]:
         return CALL(call), argument

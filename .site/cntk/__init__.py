@@ -1,1 +1,0 @@
-/work/trees/dev/api/__init__.py

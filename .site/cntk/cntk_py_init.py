@@ -1,1 +1,0 @@
-/work/trees/dev/api/cntk_py_init.py

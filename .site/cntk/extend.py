@@ -1,1 +1,0 @@
-/work/trees/dev/api/extend.py
