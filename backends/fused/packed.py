@@ -23,27 +23,29 @@ from .tile import MOST_ROWS, PANEL_BYTES, PANELS, VECTOR_BYTES, fetch, finished_
 ROWS_OUTSIDE = 64
 """Rows of a block from which on some rows meet all panels before the next rows do; fewer meet a panel while that is in the cache."""
 
-PACKED_AT_ONCE = 2
-"""Panels that a thread fills at a time."""
+PACKED_AT_ONCE = 128
+"""Rows of a panel that a thread fills at a time."""
 
 
-@loop("R1 q R1 (6)")
+@loop("R1 q R1 (4)")
 def _pack(panels: Any, b: int, like: Any, sizes: Any) -> None:
     """Copy a matrix to panels: for each part of the depth one panel after another.
 
     Args:
         b: address of the matrix.
         like: an array of the common element type.
-        sizes: depth and columns, and the bytes of a batch; how many bytes lie between rows, and between elements of a row.
+        sizes: depth and columns; how many bytes lie between rows, and between elements of a row.
     """
-    depth, n, batch, b_stride, b_step, width = sizes
-    parts, of_row = (depth + DEPTH - 1) // DEPTH, (n + width - 1) // width * PANEL_BYTES
-    batches = (n + batch - 1) // batch
-    for number in prange(parts * batches):
-        part, column = number // batches, number % batches * batch
+    depth, n, b_stride, b_step = sizes
+    width = PANEL_BYTES // like.itemsize
+    parts, columns = (depth + DEPTH - 1) // DEPTH, (n + width - 1) // width
+    pieces = ((depth + parts - 1) // parts + PACKED_AT_ONCE - 1) // PACKED_AT_ONCE  # of a part
+    for number in prange(parts * columns * pieces):
+        part, panel, piece = number // (columns * pieces), number // pieces % columns, number % pieces
         begin, end = depth * part // parts, depth * (part + 1) // parts
-        to = address(panels, 0) + begin * of_row + column // width * (end - begin) * PANEL_BYTES
-        pack(to, b + begin * b_stride, b_stride, b_step, end - begin, column, min(n, column + batch), like)
+        row, column = begin + piece * PACKED_AT_ONCE, panel * width
+        to = address(panels, 0) + (begin * columns + panel * (end - begin) + row - begin) * PANEL_BYTES
+        pack(to, b + row * b_stride, b_stride, b_step, min(end - row, PACKED_AT_ONCE), column, min(n, column + width), like)
 
 
 @loop("R1 q q R1 ? ? (11)", takes_long=True)
@@ -137,10 +139,7 @@ def _fill(target: Any, matrix: Any) -> None:
 
 def _packing(target: Any, matrix: Any) -> tuple[Any, ...]:
     """Whether threads share the packing of a matrix, and its arguments."""
-    depth, n = matrix.shape
-    width = PANEL_BYTES // matrix.itemsize
-    sizes = depth, n, PACKED_AT_ONCE * width, *matrix.strides, width
-    return matrix.size >= thresholds.elements_shared, target, matrix.ctypes.data, target[:0], sizes
+    return matrix.size >= thresholds.elements_shared, target, matrix.ctypes.data, target[:0], (*matrix.shape, *matrix.strides)
 
 
 def bound_by_rows(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING) -> Callable[[], None]:
