@@ -15,16 +15,14 @@ import ctypes
 import heapq
 import importlib
 import itertools
-import os
 import statistics
 import time
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its jobs are not timed apart
 
 import numpy as np
 from worker import data_of, step_of
 
 import cntk as C
+from cntk.core.machine.blas import find
 from cntk.core.machine.pool import PIECES, pool
 
 WORKLOADS = ("mlp", "convolution", "tagger", "bidirectional", "resnet", "sequence_to_sequence", "transformer", "learners:adam")
@@ -78,6 +76,7 @@ def measured(workload: str, steps: int, wake: float) -> tuple[float, float, list
         step(*next(data))
     alone = [_seconds(step, minibatches[i % len(minibatches)]) for i in range(2 * steps)]
     C.device.set_threads(max(PROCESSORS))
+    limit_blas()
     stand_in = Pieces(max(PROCESSORS))
     for name in ("share", "shared", "offered"):
         setattr(pool(), name, getattr(stand_in, name))
@@ -93,6 +92,14 @@ def measured(workload: str, steps: int, wake: float) -> tuple[float, float, list
             ends[count].append(sum(ends_after(pieces, count) + wake for pieces in stand_in.calls))
     whole, part = statistics.median(alone), min(statistics.median(shared), statistics.median(alone))
     return whole, part, [whole / (whole - part + statistics.median(ends[count])) for count in PROCESSORS]
+
+
+def limit_blas() -> None:
+    """Leave the BLAS one thread: more, which `set_threads` has given it, would wait for one another on the processors that there are."""
+    library = find()
+    limit = library and library.function("openblas_set_num_threads")
+    if limit:
+        limit(1)
 
 
 def _seconds(step: object, minibatch: tuple) -> float:

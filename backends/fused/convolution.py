@@ -16,7 +16,7 @@ from ...core.machine.self_check import are_usable
 from ...core.operators.epilogue import Epilogue, Step
 from ...core.types.context import Context
 from ...core.types.spec import Spec
-from .followers import After, parts, what_follows
+from .followers import After, Part, parts, what_follows
 
 LEAST_SEEN, LEAST_MAPS = 256, 64
 """The fewest weights of a filter, and filters, of which the gradient is computed from gathered elements where there are strides."""
@@ -50,7 +50,7 @@ class ConvolutionKernel:
             call()
             return
         g, rows = _geometry(op, ctx, filters, operand)
-        op.forward(ctx, out, filters, operand, *_loops(g, rows, operand.dtype, is_backward=op.transpose))
+        op.forward(ctx, out, filters, operand, *_loops(g, rows, operand.dtype))
         if epilogue is not None:
             epilogue.forward(ctx, out)
 
@@ -58,27 +58,58 @@ class ConvolutionKernel:
     def backward(
         op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, filters: Any, operand: Any, epilogue: Epilogue | None = None
     ) -> None:
+        g, rows = _geometry(op, ctx, filters, operand)
         if epilogue is not None:
-            grad = epilogue.backward(ctx, grad, out)
-        if any(dx is not None for dx in grads):
-            g, rows = _geometry(op, ctx, filters, operand)
-            loops = _loops(g, rows, operand.dtype, is_backward=True)
-            filters_grad, operand_grad = grads
-            if loops and filters_grad is not None and not op.transpose and _gathers(g):
-                op.backward(ctx, grad, (filters_grad, None), out, filters, operand)
-                filters_grad = None
-            if filters_grad is not None or operand_grad is not None:
-                op.backward(ctx, grad, (filters_grad, operand_grad), out, filters, operand, *loops)
+            grad = _send_back(ctx, epilogue, grad, out, g)
+        loops = _loops(g, rows, grad.dtype)
+        of_filters = _of_filters(g, grad.itemsize, loops)
+        if of_filters == loops:
+            if any(dx is not None for dx in grads):
+                op.backward(ctx, grad, grads, out, filters, operand, *loops)
+            return
+        filters_grad, operand_grad = grads
+        if filters_grad is not None:
+            op.backward(ctx, grad, (filters_grad, None), out, filters, operand, *of_filters)
+        if operand_grad is not None:
+            op.backward(ctx, grad, (None, operand_grad), out, filters, operand, *loops)
 
 
-def _gathers(g: Correlation) -> bool:
-    """Whether the gradient of filters takes less time where what each weight meets is gathered for a product, as the operator does it.
+def _send_back(ctx: Context, epilogue: Epilogue, grad: Any, out: Any, g: Correlation) -> Any:
+    """The gradient of the convolution, after which come the steps; writes those of their operands."""
+    found = parts(epilogue.steps, _is_bias)
+    bias_grad, rectify = epilogue.grads[0] if Part.BIAS in found else None, Part.RECTIFIER in found
+    if (
+        bias_grad is None
+        or grad.size < thresholds.product_cut
+        or is_half(grad.dtype)
+        or not bias_grad.size == g.maps == grad.shape[-len(g.shape)]
+        or not all(array.flags.c_contiguous for array in (grad, out)[: 1 + rectify])
+        or not are_usable()
+    ):
+        return epilogue.backward(ctx, grad, out)
+    from .cut_back import cut_planes
 
-    Where strides skip elements, the runs that dots of grids go through are short.
+    planes = -1, g.maps, size_of(g.windows.out)
+    result = out.reshape(planes) if rectify else None
+    return cut_planes(ctx, grad.reshape(planes), result, bias_grad).reshape(grad.shape)
+
+
+def _of_filters(g: Correlation, itemsize: int, loops: Sequence[Any]) -> Sequence[Any]:
+    """The module for the gradient of filters, where *loops* are those for all else; none if the operator is to use its own.
+
+    What each weight meets is gathered where strides skip elements, so that the runs that dots of grids go through are short, and where
+    there are many weights, whose gradient takes too much memory in parts.
     """
     w = g.windows
-    skips = size_of(w.kernel) > 1 and max(w.strides) > 1 and g.groups == 1 and not g.over_channels
-    return skips and g.weights[2] >= LEAST_SEEN and g.maps >= LEAST_MAPS
+    skips = size_of(w.kernel) > 1 and max(w.strides) > 1 and g.weights[2] >= LEAST_SEEN and g.maps >= LEAST_MAPS
+    are_many = any(size_of(g.weights) > module.LARGEST_FILTERS for module in loops)
+    if not loops or not (skips or are_many):
+        return loops
+    from . import gathered_gradient
+
+    if gathered_gradient.fits(g, itemsize):
+        return (gathered_gradient,)
+    return () if are_many else loops
 
 
 class _Result:
@@ -104,12 +135,9 @@ def _geometry(op: Any, ctx: Context, filters: Any, operand: Any) -> tuple[Correl
     return op.geometry(filters.shape, static), operand.size // size_of(static) if operand.size else 0
 
 
-def _loops(g: Correlation, rows: int, dtype: Any, is_backward: bool) -> Sequence[Any]:
+def _loops(g: Correlation, rows: int, dtype: Any) -> Sequence[Any]:
     """The module that correlates; none if the operator is to use its own."""
-    if not is_for_loops(g, rows, dtype):
-        return ()
-    module = _module(g, rows, dtype.itemsize)
-    return () if is_backward and size_of(g.weights) > module.LARGEST_FILTERS else (module,)
+    return (_module(g, rows, dtype.itemsize),) if is_for_loops(g, rows, dtype) else ()
 
 
 def _module(g: Correlation, rows: int, itemsize: int) -> Any:

@@ -24,6 +24,9 @@ from .pieces import address, copy_lines, finish_lines, follows, lie_well, writab
 from .plan import TERMS, Product, plan_of_filters, plan_of_images, plan_of_results, weights_of_phases
 from .tile import DOT_COLUMNS, DOT_ROWS, MOST_ROWS, PANEL_BYTES, VECTOR_BYTES, dots, fetch, gathered_tile, strided_tile
 
+TURNED = 16
+"""Channels whose weights are copied at a time, so that all of a cache line is."""
+
 LARGEST_FILTERS = 2**21
 """The largest number of weights whose gradient is summed in parts."""
 
@@ -170,6 +173,25 @@ def _write_packed(
                     )  # fmt: skip
 
 
+@loop("R1 R1 I1 (4)")
+def _turn(turned: Any, filters: Any, taps: Any, sizes: Any) -> None:
+    """Copy some weights of filters in the order of channels, and for each of filters.
+
+    Args:
+        taps: which weights of a channel.
+        sizes: groups, filters and channels of each, and the weights of a channel.
+    """
+    groups, maps, channels, weights = sizes
+    pieces = (channels + TURNED - 1) // TURNED
+    for number in prange(groups * pieces):
+        group, first = number // pieces, number % pieces * TURNED
+        for m in range(maps):
+            for channel in range(first, min(channels, first + TURNED)):
+                source, to = ((group * maps + m) * channels + channel) * weights, ((group * channels + channel) * maps + m) * len(taps)
+                for i in range(len(taps)):
+                    turned[to + i] = filters[source + taps[i]]
+
+
 @loop("R2 R2 R1 R1 I2 I2 I2 I2 I2 I1 I1 I2 ? ? (10)", takes_long=True)
 def _weigh(
     work: Any, totals: Any, grad: Any, x: Any, parts: Any, blocks: Any, slabs: Any, fills: Any, grads: Any, rows: Any, columns: Any,
@@ -243,14 +265,13 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
 
 
 def _send_back(ctx: Context, operand_grad: Any, filters: Any, grad: Any, g: Correlation) -> None:
-    groups, maps, _ = g.weights
-    filters = filters.reshape(groups, maps, g.channels // groups, -1).transpose(0, 2, 1, 3)
-    turned, start = ctx.scratch("turned filters", (filters.size,), filters.dtype), 0
+    groups, maps, seen = g.weights
+    channels, filters = g.channels // groups, writable(ctx, "filters", filters).reshape(-1)
+    turned, start = ctx.scratch("turned filters", filters.shape, filters.dtype), 0
     for taps in weights_of_phases(g):
-        shape = (*filters.shape[:3], len(taps))
-        part = turned[start : start + filters.size // filters.shape[3] * len(taps)]
-        np.copyto(part.reshape(shape), filters[..., taps] if len(taps) < filters.shape[3] else filters)
-        start += len(part)
+        sizes = groups, maps, channels, seen // channels
+        _turn.run(filters.size >= thresholds.elements_shared, turned[start:], filters, np.array(taps, np.intp), sizes)
+        start += groups * maps * channels * len(taps)
     how = plan_of_images(g, grad.itemsize, len(grad))
     if not how.covers:
         operand_grad[...] = 0

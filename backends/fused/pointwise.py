@@ -11,13 +11,16 @@ import numpy as np
 
 from ...core.common.shape import size_of
 from ...core.common.threads import max_threads
+from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation
+from ...core.machine.language import prange
+from ...core.machine.loops import loop
 from ...core.machine.pool import PIECES
 from ...core.types.context import Context
 from . import correlation, packed, products
 from .followers import NOTHING, After
 from .panels import FEW_PANELS
-from .pieces import lie_well
+from .pieces import copy, lie_well, writable
 from .tile import MOST_ROWS, PANEL_BYTES
 
 LARGEST_FILTERS = 2**62
@@ -25,6 +28,15 @@ LARGEST_FILTERS = 2**62
 
 LEAST_CHANNELS, LEAST_PIXELS = 32, 32
 """The fewest channels on either side, and pixels of all results of a filter, for which products pay."""
+
+
+@loop("R1 R1 (3)")
+def _join(joined: Any, x: Any, shape: Any) -> None:
+    """Copy the pixels of images, so that those of a channel lie side by side."""
+    images, channels, pixels = shape
+    for number in prange(images * channels):
+        image, channel = number // channels, number % channels
+        copy(joined, (channel * images + image) * pixels, x, number * pixels, pixels)
 
 
 def fits(g: Correlation, rows: int) -> bool:
@@ -69,12 +81,11 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
     if operand_grad is not None:
         _send_back(ctx, operand_grad, filters, _pixels(grad), g)
     if filters_grad is not None:
-        _sum_up(ctx, filters_grad.reshape(g.maps, g.channels), _pixels(grad), _left(ctx, operand, g), g)
+        sum_up(ctx, filters_grad.reshape(g.maps, g.channels), _pixels(grad), _left(ctx, operand, g))
 
 
 def _send_back(ctx: Context, operand_grad: Any, filters: Any, grad: Any, g: Correlation) -> None:
-    turned = ctx.scratch("turned filters", (g.channels, g.maps), filters.dtype)
-    np.copyto(turned, filters.reshape(g.maps, g.channels).T)
+    turned = filters.reshape(g.maps, g.channels).T
     if _skips_nothing(g):
         products.bound(ctx, turned, grad, _pixels(operand_grad))()
         return
@@ -85,14 +96,25 @@ def _send_back(ctx: Context, operand_grad: Any, filters: Any, grad: Any, g: Corr
     np.copyto(seen, of_left.reshape(seen.shape))
 
 
-def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correlation) -> None:
-    """Write the gradient of filters: a product for all images where copies of both operands take less memory than one for each image."""
+def is_one_product(maps: int, seen: int, pixels: int) -> bool:
+    """Whether copies of both operands of a product for all images take less memory than the results of one for each image."""
+    return pixels * (maps + seen) < maps * seen
+
+
+def sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any) -> None:
+    """Write the gradient of filters.
+
+    Args:
+        filters_grad: an array ``(maps, seen)``.
+        grad: the results' gradient, ``(images, maps, pixels)``.
+        operand: what filters see, ``(images, seen, pixels)``.
+    """
     images, maps, pixels = grad.shape
-    if pixels * (maps + g.channels) < maps * g.channels:
+    if is_one_product(maps, operand.shape[1], pixels):
         left, right = (_joined(ctx, name, array) for name, array in (("gradients", grad), ("images", operand)))
         products.bound(ctx, left, right.T, filters_grad)()
         return
-    totals = ctx.scratch("parts of the filters' gradient", (images, maps, g.channels), grad.dtype)
+    totals = ctx.scratch("parts of the filters' gradient", (images, *filters_grad.shape), grad.dtype)
     products.bound(ctx, grad, operand.swapaxes(1, 2), totals)()
     ctx.sum_to(totals, filters_grad)
 
@@ -100,8 +122,12 @@ def _sum_up(ctx: Context, filters_grad: Any, grad: Any, operand: Any, g: Correla
 def _joined(ctx: Context, name: str, array: Any) -> Any:
     """The pixels of all images side by side, a row for each channel."""
     images, channels, pixels = array.shape
+    by_channel = array.swapaxes(0, 1)
+    if by_channel.flags.c_contiguous:
+        return by_channel.reshape(channels, -1)
     joined = ctx.scratch(f"{name} side by side", (channels, images, pixels), array.dtype)
-    np.copyto(joined, array.swapaxes(0, 1))
+    flat = writable(ctx, name, array).reshape(-1)
+    _join.run(flat.size >= thresholds.elements_shared, joined.reshape(-1), flat, array.shape)
     return joined.reshape(channels, -1)
 
 

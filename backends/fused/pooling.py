@@ -60,15 +60,14 @@ class PoolingKernel:
 
     @staticmethod
     def backward(op: Any, ctx: Context, grad: Any, grads: Sequence[Any], out: Any, x: Any, epilogue: Epilogue | None = None) -> None:
-        if epilogue is not None:
-            grad = epilogue.backward(ctx, grad, out)
         planes, w = _planes(op, ctx, x)
         if not ctx.training or not _is_for_loops(op, w, planes):
-            op.backward(ctx, grad, grads, out, x)
+            sent = grad if epilogue is None else epilogue.backward(ctx, grad, out)
+            op.backward(ctx, sent, grads, out, x)
             return
         from .pools import send_back
 
-        send_back(ctx, grads[0].reshape(planes.shape), grad, _taps(ctx, planes, w), w)
+        send_back(ctx, grads[0].reshape(planes.shape), grad, None if epilogue is None else out, _taps(ctx, planes, w), w)
 
 
 def _is_for_loops(op: Any, w: Windows, planes: Any) -> bool:

@@ -106,15 +106,18 @@ def _find(
                 taps[first + i] = first_taps[i]
 
 
-@loop("R1 R1 B1 I1 I1 q")
-def _send_back(dx: Any, grad: Any, taps: Any, starts: Any, offsets: Any, size: int) -> None:
-    positions, planes = len(starts), len(dx) // size
+@loop("R1 R1 R1 B1 I1 I1 q ?")
+def _send_back(dx: Any, grad: Any, out: Any, taps: Any, starts: Any, offsets: Any, size: int, rectify: bool) -> None:
+    """Add up gradients where the maxima of their windows are; where results were rectified, those of positive ones."""
+    positions, planes, zero, one = len(starts), len(dx) // size, dx.dtype.type(0), dx.dtype.type(1)
     for plane in prange(planes):
         target = dx[plane * size : (plane + 1) * size]
-        sent, places = grad[plane * positions : (plane + 1) * positions], taps[plane * positions : (plane + 1) * positions]
+        of_plane = slice(plane * positions, (plane + 1) * positions)
+        sent, results, places = grad[of_plane], out[of_plane], taps[of_plane]
         target[:] = 0
         for i in range(positions):
-            target[starts[i] + offsets[places[i]]] += sent[i]
+            passes = one if not rectify or results[i] > 0 else zero
+            target[starts[i] + offsets[places[i]]] += sent[i] * passes
 
 
 def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, rectify: bool) -> None:
@@ -131,11 +134,16 @@ def find_maxima(ctx: Context, out: Any, taps: Any, planes: Any, w: Windows, rect
     _find.run(is_shared, threads, work, numbers, planes, out.reshape(-1), taps.reshape(-1), *tables, size_of(w.dims), rectify, most=threads)
 
 
-def send_back(ctx: Context, dx: Any, grad: Any, taps: Any, w: Windows) -> None:
-    """Write the gradient of the planes, which goes to the maxima, into *dx*."""
-    t = tables_for(w)
-    arrays = dx.reshape(-1), writable(ctx, "gradient", grad).reshape(-1), taps.reshape(-1)
-    _send_back.run(are_many(w, dx), *arrays, t.starts, t.offsets, size_of(w.dims))
+def send_back(ctx: Context, dx: Any, grad: Any, out: Any, taps: Any, w: Windows) -> None:
+    """Write the gradient of the planes, which goes to the maxima, into *dx*.
+
+    Args:
+        out: the maxima, with zeros in place of negative ones; None where these remained.
+    """
+    t, grad = tables_for(w), writable(ctx, "gradient", grad).reshape(-1)
+    result = grad if out is None else writable(ctx, "result", out).reshape(-1)
+    tables = taps.reshape(-1), t.starts, t.offsets, size_of(w.dims)
+    _send_back.run(are_many(w, dx), dx.reshape(-1), grad, result, *tables, out is not None)
 
 
 def are_many(w: Windows, planes: Any) -> bool:

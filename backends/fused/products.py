@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...core.common.threads import max_threads
 from ...core.machine.language import copy_bytes, prange, slot
 from ...core.machine.loops import loop
@@ -27,9 +25,6 @@ GATHERED = 8
 
 LEAST_APART, LEAST_READ = 256, 128
 """The fewest elements of a row that lie apart, and columns that they are multiplied by, for which the rows are copied first."""
-
-SUMMED = 64
-"""Rows of a gradient that are summed one after another."""
 
 
 @loop("R2 q q q R1 ? ? (16)", takes_long=True)
@@ -96,36 +91,6 @@ def _gather(a: int, tiles: int, sizes: Any, like: Any) -> None:
                     copy_bytes(target, source, tile_bytes)
                 else:
                     copy_bytes(target, source, (m - tile * MOST_ROWS) * row_bytes)
-
-
-@loop("R2 R2 R2 R2")
-def _cut_back(grad: Any, out: Any, cut: Any, sums: Any) -> None:
-    """Write the gradient that a rectifier sends back, and the sum of some of its rows after the other."""
-    zero, one = grad.dtype.type(0), grad.dtype.type(1)
-    rows, columns = grad.shape
-    for part in prange(len(sums)):
-        total = sums[part]
-        total[:] = 0
-        for row in range(rows * part // len(sums), rows * (part + 1) // len(sums)):
-            for i in range(columns):
-                value = grad[row, i] * (one if out[row, i] > 0 else zero)
-                cut[row, i] = value
-                total[i] += value
-
-
-def cut_back(ctx: Context, grad: Any, out: Any, bias_grad: Any) -> Any:
-    """The gradient of what a rectifier with the result *out* was applied to, in scratch space.
-
-    Args:
-        bias_grad: where the sum of its rows goes.
-    """
-    columns = out.shape[-1]
-    flat = out.reshape(-1, columns)
-    cut = ctx.scratch("cut", out.shape, out.dtype)
-    sums = ctx.scratch("sums", (-(-len(flat) // SUMMED), columns), out.dtype)
-    _cut_back.run(True, grad.reshape(flat.shape), flat, cut.reshape(flat.shape), sums)
-    np.add.reduce(sums, axis=0, out=bias_grad)
-    return cut
 
 
 def bound(ctx: Context, left: Any, right: Any, out: Any, after: After = NOTHING, of_rows: bool = False) -> Callable[[], None]:

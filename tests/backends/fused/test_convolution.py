@@ -16,9 +16,10 @@ import cntk as C
 from cntk.backends.fused import convolution, pooling
 from cntk.backends.fused.followers import After
 from cntk.core.common import threads
-from cntk.core.common.thresholds import NEVER, overridden, thresholds
+from cntk.core.common.thresholds import NEVER, thresholds
 from cntk.core.common.windows import correlation as geometry
 from cntk.core.extension.device import backend_named
+from cntk.core.run.evaluate import program_for
 from cntk.core.types.context import Context
 from cntk.testing import assert_close
 
@@ -255,9 +256,11 @@ BIASES = {
 }
 
 
+@pytest.mark.parametrize("least", [1, NEVER], ids=["gradients in loops", "gradients in NumPy"])
 @pytest.mark.parametrize("options", [{"auto_padding": SPATIAL}, {"auto_padding": SPATIAL, "strides": 2}, {}], ids=str)
 @pytest.mark.parametrize("name", BIASES)
-def test_what_follows_is_done_with_the_convolution(name: str, options: dict[str, Any]) -> None:
+def test_what_follows_is_done_with_the_convolution(name: str, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "product_cut", least)
     random = np.random.default_rng(4)
     maps = 6 if options else 6 * 3  # without options filters slide over the channels, too
     bias = C.parameter(init=random.normal(size=(maps, 1, 1)).astype(np.float32))
@@ -285,26 +288,22 @@ def test_not_a_number_goes_through_a_rectifier() -> None:
     assert np.argwhere(np.isnan(z.eval({x: images}))).tolist() == [[3, 0, 4, 5], [3, 1, 4, 5]]
 
 
-def test_gradients_of_many_filters_with_strides_come_from_gathered_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(0)
-    x = C.input_variable((32, 11, 9), needs_gradient=True)
-    w = C.parameter(init=random.normal(size=(64, 32, 3, 3)).astype(np.float32))
-    z = C.convolution(w, x, strides=2, auto_padding=(False, True, True))
+def test_a_rectifier_behind_maxima_sends_back_what_is_positive() -> None:
+    random = np.random.default_rng(5)
+    x = C.input_variable((3, 9, 8), needs_gradient=True)
+    z = C.relu(C.pooling(x, C.MAX_POOLING, (3, 2), 2))
     weights = C.constant(random.normal(size=z.shape).astype(np.float32))
-    data = random.normal(size=(3, 32, 11, 9)).astype(np.float32)
-
-    def gradients() -> list[Any]:
-        found = (z * weights).grad({x: data}, wrt=[x, w])
-        return [found[x], found[w]]
-
-    with overridden(convolution_compiled=0):
-        monkeypatch.setattr(convolution, "LEAST_SEEN", NEVER)
-        dots = gradients()
-        monkeypatch.undo()
-        monkeypatch.setattr(correlation, "_sum_up", None)
-        gathered = gradients()
-    np.testing.assert_array_equal(gathered[0], dots[0])
-    np.testing.assert_allclose(gathered[1], dots[1], rtol=1e-4, atol=1e-4 * np.abs(dots[1]).max())
+    images = (random.normal(size=(7, 3, 9, 8)) - 1.2).astype(np.float32)
+    assert [i.op.op_name for i in program_for(z, z.outputs).instructions] == ["Pooling"]
+    fused = (z * weights).grad({x: images})
+    C.debugging.set_passes([])
+    try:
+        plain = (z * weights).grad({x: images})
+        pooled = z.eval({x: images})
+    finally:
+        C.debugging.set_passes(None)
+    assert 0 < (pooled > 0).sum() < pooled.size
+    np.testing.assert_array_equal(fused, plain)
 
 
 @pytest.mark.parametrize("is_bound", [False, True])

@@ -23,6 +23,7 @@ from cntk.core.types.context import Context
 from cntk.testing import assert_close
 
 pytest.importorskip("cntk.core.machine.loops", reason="compiled loops are switched off", exc_type=ImportError)
+cut_back = pytest.importorskip("cntk.backends.fused.cut_back")
 panels = pytest.importorskip("cntk.backends.fused.panels")
 bound_calls = pytest.importorskip("cntk.backends.fused.packed").bound_calls
 products = pytest.importorskip("cntk.backends.fused.products")
@@ -250,7 +251,7 @@ def test_values_and_gradients_are_those_without_loops(name: str, dtype: Any, use
 
 @pytest.mark.parametrize("name", MODELS)
 def test_threads_change_no_bit(name: str, used: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "SUMMED", 4)
+    monkeypatch.setattr(cut_back, "SUMMED", 4)
     shared = computed(name, np.float32, rows=50)
     threads.set_max_threads(1)
     for one, other in zip(computed(name, np.float32, rows=50), shared, strict=True):
