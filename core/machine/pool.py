@@ -133,8 +133,9 @@ class Pool:
 
 
 def _packed(call: Any, argument: Any, pieces: int, helpers: int) -> Any:
-    addresses = [ctypes.cast(place, ctypes.c_void_p).value or 0 for place in (call, argument)]
-    words = (ctypes.c_int64 * 4)(*addresses, pieces, helpers)
+    function = ctypes.cast(call, ctypes.c_void_p).value or 0
+    place = 0 if argument is None else ctypes.addressof(argument)  # cast would make it refer to itself, and keep its arrays
+    words = (ctypes.c_int64 * 4)(function, place, pieces, helpers)
     words.refers_to = call, argument  # type: ignore[attr-defined]
     return words
 

@@ -14,7 +14,7 @@ from weakref import proxy
 
 from ..common.shape import Shape
 from ..common.threads import max_threads
-from ..extension.backend import Asynchronous, DType
+from ..extension.backend import DType
 from ..machine.first_calls import first_calls
 from ..types.axis import Axes
 from ..types.layout import Layout
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 ROOMY = 1.5
 """Up to so many times the bytes of its arrays a minibatch takes up in places that were found for larger ones."""
 
-KEPT_BINDINGS, KEPT_RECORDINGS = 16, 64
-"""How many sizes of minibatch bindings are kept for: more where work is recorded, since a recording takes many steps to pay."""
+KEPT = 64
+"""How many sizes of minibatch bindings are kept for; all share the memory of arrays."""
 
 
 Lives = tuple[tuple[int, int], ...]
@@ -75,7 +75,6 @@ class Workspace:
         self.program: Program = proxy(program)  # the program holds its workspaces; a cycle would keep the arena until it is collected
         self.given: Mapping[int, Any] = given or {}
         self.pool: dict[str, Any] = {}
-        self._kept = KEPT_RECORDINGS if isinstance(program.backend, Asynchronous) else KEPT_BINDINGS
         self._version, self._threads = first_calls.version, max_threads()
         self._arenas = [program.backend.allocate(0) for _ in range(program.stages)]
         self._rooms: dict[int, Room] = {}
@@ -151,7 +150,7 @@ class Workspace:
         binding = bindings.pop(key, None)
         if binding is None or not binding.fits(sizes):
             binding = Binding(self, sizes, before)
-        _keep(bindings, key, binding, self._kept)
+        _keep(bindings, key, binding, KEPT)
         return binding
 
     def place(self, stage: int, nbytes: tuple[int, ...], lives: Lives) -> Placement:
@@ -164,7 +163,7 @@ class Workspace:
         if found is None:
             found = self._placed_for_both(stage, _latest_room(placements, lives), nbytes, lives) or self._placed(stage, nbytes, lives)
         placements.pop((found.nbytes, lives), None)
-        _keep(placements, (found.nbytes, lives), found, self._kept)
+        _keep(placements, (found.nbytes, lives), found, KEPT)
         return found
 
     def _placed_for_both(self, stage: int, room: tuple[int, ...] | None, nbytes: tuple[int, ...], lives: Lives) -> Placement | None:
@@ -190,7 +189,7 @@ class Workspace:
             found = BoundLoop(binding, loop)
         else:
             found.take_over(binding)
-        _keep(bound_loops, key, found, self._kept)
+        _keep(bound_loops, key, found, KEPT)
         return found
 
     def room(self, slot: int) -> Room:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 import cntk as C
 from cntk.core.extension.device import backend_named
 from cntk.core.program.program import Program
-from cntk.core.run.workspace import KEPT_BINDINGS, start
+from cntk.core.run.workspace import KEPT, start
 from cntk.core.values.fast_feed import FastInputs
 from cntk.core.values.feed import feed, match_arguments
 
@@ -153,7 +153,7 @@ def test_a_size_that_is_used_again_and_again_keeps_its_binding(name: Any) -> Non
 
     bound(100)  # the largest, so that memory does not grow, which ends all bindings
     first = bound(50)
-    for samples in range(1, 2 * KEPT_BINDINGS):
+    for samples in range(1, 2 * KEPT):
         bound(samples)
         assert bound(50) is first
 
