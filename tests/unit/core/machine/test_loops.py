@@ -118,6 +118,28 @@ def test_a_bound_loop_runs_again_with_what_its_arrays_hold_then(run: Any) -> Non
     assert run(TWICE.replace("multiply.run(True, x, np.float32(2))", bound)).startswith("[10.  4.  4.]")
 
 
+def test_the_arrays_of_a_bound_loop_go_with_it_at_once(run: Any) -> None:
+    """Without a collection of cycles: these come so seldom that memory would grow with each size of minibatch."""
+    bound = """
+import gc, weakref
+from cntk.core.common import threads
+gc.disable()
+threads.set_max_threads(2)
+calls, arrays = [], []
+for offered in (False, True):
+    array = np.ones(3, np.float32)
+    calls.append(multiply.bound(True, array, np.float32(2), offered=offered))
+    calls[-1]()
+    arrays.append(weakref.ref(array))
+    del array
+print([of() is not None for of in arrays])
+calls.clear()
+print([of() is not None for of in arrays])
+"""
+    text = TWICE[: TWICE.index("x = np.ones")] + bound
+    assert run(text).split("\n")[:2] == ["[True, True]", "[False, False]"]
+
+
 def test_a_bound_loop_that_failed_runs_again(run: Any) -> None:
     program = TWICE.replace("x[i] *= factor * 1", "x[:] = np.zeros(np.intp(x[0]), np.float32) + x[0]")
     fails = "call = multiply.bound(False, x, 2)\nx[0] = 5\ntry:\n    call()\nexcept RuntimeError as error:\n    print(error)\n"

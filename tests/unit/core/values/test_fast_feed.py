@@ -151,7 +151,7 @@ def test_a_size_that_is_used_again_and_again_keeps_its_binding(name: Any) -> Non
         run.close()
         return run.binding
 
-    bound(100)  # the largest, so that memory does not grow, which ends all bindings
+    bound(2 * KEPT)  # the largest, so that memory does not grow, which ends all bindings
     first = bound(50)
     for samples in range(1, 2 * KEPT):
         bound(samples)
