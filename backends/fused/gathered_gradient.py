@@ -62,43 +62,40 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
     target, grad = filters_grad.reshape(g.maps, seen), grad.reshape(len(grad), g.maps, places)
     blocks = min(len(grad), -(-_bytes(g, grad.itemsize) * len(grad) // max(GATHERED_BYTES, FILTERS * filters_grad.nbytes)))
     parts = ctx.scratch("parts of blocks", (blocks, *target.shape), grad.dtype) if blocks > 1 else target[None]
-    flat, size = writable(ctx, "images", operand).reshape(len(operand), -1), size_of(g.windows.dims)
+    x = writable(ctx, "images", operand).reshape(len(operand), -1)
     for block in range(blocks):
         images = slice(len(grad) * block // blocks, len(grad) * (block + 1) // blocks)
-        columns, steps = _columns(ctx, images.stop - images.start, g, grad.dtype)
-        sizes = images.stop - images.start, g.channels, size, places, g.windows.strides[-1], *steps
-        _gather.run(True, columns.reshape(-1), flat[images].reshape(-1), *_tables(g.windows), sizes)
-        sum_up(ctx, parts[block], grad[images], columns if steps[0] > steps[1] else columns.swapaxes(0, 1))
+        count = images.stop - images.start
+        flat = ctx.scratch("columns", (count * seen * places,), grad.dtype)
+        columns = flat.reshape(count, seen, places)
+        if is_one_product(g.maps, seen, places):
+            columns = flat.reshape(seen, count, places).swapaxes(0, 1)
+        steps = [stride // flat.itemsize for stride in columns.strides[:2]]
+        sizes = count, g.channels, size_of(g.windows.dims), places, g.windows.strides[-1], *steps
+        _gather.run(True, flat, x[images].reshape(-1), *_tables(g.windows), sizes)
+        sum_up(ctx, parts[block], grad[images], columns)
     if blocks > 1:
         ctx.sum_to(parts, filters_grad.reshape(1, *target.shape))
-
-
-def _columns(ctx: Context, images: int, g: Correlation, dtype: Any) -> tuple[Any, tuple[int, int]]:
-    """Memory for what weights meet in some images, and how many elements lie in it between images, and between weights."""
-    seen, places = g.weights[2], size_of(g.windows.out)
-    if is_one_product(g.maps, seen, places):
-        return ctx.scratch("columns", (seen, images, places), dtype), (places, images * places)
-    return ctx.scratch("columns", (images, seen, places), dtype), (seen * places, places)
 
 
 @lru_cache(maxsize=256)
 def _tables(w: Windows) -> tuple[Any, Any]:
     """The tables *taps* and *lines* of windows."""
-    taps, lines = [], []
-    for tap in product(*map(range, w.kernel)):
-        first = len(lines)
-        axes = list(zip(tap, w.dims, w.strides, w.dilation, w.lower, w.out, strict=True))
-        reached = [[place for place in range(out) if 0 <= _met(place, *axis) < axis[1]] for *axis, out in axes]
-        if reached[-1]:
-            for outer in product(*reached[:-1]):
-                places = *outer, reached[-1][0]
-                sources = [_met(place, *axis) for place, (*axis, _) in zip(places, axes, strict=True)]
-                to, of = (int(np.ravel_multi_index(index, shape)) for index, shape in ((places, w.out), (sources, w.dims)))
-                lines.append((to, of, len(reached[-1])))
-        taps.append((first, len(lines)))
-    return np.array(taps), np.array(lines).reshape(-1, 3)
+    tables = [_lines(w, tap) for tap in product(*map(range, w.kernel))]
+    ends = np.cumsum([len(lines) for lines in tables])
+    return np.stack([ends - [len(lines) for lines in tables], ends], axis=1), np.concatenate(tables)
 
 
-def _met(place: int, tap: int, dim: int, stride: int, dilation: int, lower: int) -> int:
-    """Which element of an axis a weight meets."""
-    return place * stride + tap * dilation - lower
+def _lines(w: Windows, tap: tuple[int, ...]) -> Any:
+    """The copies of what one weight meets."""
+    to = of = np.zeros(1, np.int64)
+    length = 0
+    for axis, (number, dim, stride, dilation, lower, out) in enumerate(
+        zip(tap, w.dims, w.strides, w.dilation, w.lower, w.out, strict=True)
+    ):
+        met = np.arange(out) * stride + number * dilation - lower
+        (places,) = np.nonzero((met >= 0) & (met < dim))
+        if axis == len(w.out) - 1:
+            length, places = len(places), places[:1]
+        to, of = np.add.outer(to * out, places).reshape(-1), np.add.outer(of * dim, met[places]).reshape(-1)
+    return np.stack([to, of, np.full(len(to), length)], axis=1)
