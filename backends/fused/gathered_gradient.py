@@ -1,4 +1,5 @@
-"""The gradient of filters whose strides skip elements: what each weight meets is gathered, for products with the results' gradient.
+"""The gradient of filters whose strides skip elements, or that have many weights: what each weight meets is gathered, for products with
+the results' gradient.
 
 Threads share the gathering, image by image and channel by channel.
 """
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.common.shape import size_of
+from ...core.common.thresholds import thresholds
 from ...core.common.windows import Correlation, Windows
 from ...core.machine.language import prange
 from ...core.machine.loops import loop
@@ -72,7 +74,7 @@ def correlate_backward(ctx: Context, grad: Any, filters_grad: Any, operand_grad:
             columns = flat.reshape(seen, count, places).swapaxes(0, 1)
         steps = [stride // flat.itemsize for stride in columns.strides[:2]]
         sizes = count, g.channels, size_of(g.windows.dims), places, g.windows.strides[-1], *steps
-        _gather.run(True, flat, x[images].reshape(-1), *_tables(g.windows), sizes)
+        _gather.run(flat.size >= thresholds.elements_shared, flat, x[images].reshape(-1), *_tables(g.windows), sizes)
         sum_up(ctx, parts[block], grad[images], columns)
     if blocks > 1:
         ctx.sum_to(parts, filters_grad.reshape(1, *target.shape))
