@@ -58,7 +58,8 @@ class TrainingPlan:
         samples = self._loss.samples(run)
         if self._asynchronous is not None:
             return Minibatch.begun(samples, self._asynchronous.later(*[total.array(run) for total in self._totals]), ends)
-        return Minibatch(samples, self._loss.of(run), 0.0 if self._metric is None else self._metric.of(run), ends)
+        metric = 0.0 if self._metric is None else float(self._metric.array(run))
+        return Minibatch(samples, float(self._loss.array(run)), metric, ends)
 
     def gradients(self, run: Run) -> list[list[Any]]:
         """Gradients of each learner's parameters, in the workspace's memory: arrays of the backend or RowSparse."""

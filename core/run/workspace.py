@@ -110,11 +110,13 @@ class Workspace:
 
     def _binding(self, key: Any, feeds: Iterable[Feed], have_sequences: bool, is_plain: bool) -> Binding:
         """The first stage's binding to the sizes of a minibatch, of which a plain one's are known by the key."""
+        if not have_sequences:
+            return self._used_again(key) or self._bound(key, Sizes(self.program, list(feeds)), None)
         is_latest = next(reversed(self._bindings[0]), None) == key  # no other has taken over what they share
         binding = self._used_again(key)
-        if binding is None or (have_sequences and not is_plain and not binding.sizes.are_those_of(list(feeds))):
+        if binding is None or not (is_plain or binding.sizes.are_those_of(list(feeds))):
             return self._bound(key, Sizes(self.program, list(feeds)), None)
-        return self._bound(key, binding.sizes, None) if have_sequences and not is_latest else binding
+        return binding if is_latest else self._bound(key, binding.sizes, None)
 
     def _used_again(self, key: Any) -> Binding | None:
         """The first stage's binding to a size, now the last one, which is kept longest; None if there is none."""

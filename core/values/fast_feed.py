@@ -26,17 +26,14 @@ class FastFeeds:
         samples: number of samples, at least one.
         steps: number of steps of each sequence, at least one, by input; 0 for inputs without a sequence axis.  Empty if no input has one.
         data: an array or a CSR matrix for each input, with a row for each sample or, step by step, for each step.
+        key: all that its size is known by, for inputs of one function.
     """
 
-    __slots__ = ("data", "samples", "steps")
+    __slots__ = ("data", "key", "samples", "steps")
 
     def __init__(self, samples: int, data: Sequence[Any], steps: tuple[int, ...] = ()) -> None:
         self.samples, self.data, self.steps = samples, data, steps
-
-    @property
-    def key(self) -> Any:
-        """All that its size is known by, for inputs of one function."""
-        return (self.samples, self.steps) if self.steps else self.samples
+        self.key: Any = (samples, steps) if steps else samples
 
     def __iter__(self) -> Iterator[Feed]:
         steps = self.steps or (0,) * len(self.data)
@@ -86,6 +83,7 @@ class FastInputs:
             if (data.data if sparse else data).dtype != dtype:
                 return None
             samples = shape[0]
-            steps.append(shape[1] if axes == 2 else 0)
+            if not self.all_plain:
+                steps.append(shape[1] if axes == 2 else 0)
             found.append(by_step(data.reshape(-1, *wanted), samples, shape[1]) if axes == 2 else data)
-        return FastFeeds(samples, found, () if self.all_plain else tuple(steps))
+        return FastFeeds(samples, found, tuple(steps))

@@ -54,6 +54,8 @@ def _taken(program: Program, place: int, readers: Counter[int]) -> list[Instruct
     result = first.outputs[0]
     if first.loop is not None or not _may_begin(first.op) or not program.slots[result].spec.is_concrete:
         return []
+    if any(program.slots[index].spec.sparse for index in first.inputs):  # sums of few terms are never all in registers
+        return []
     found: list[Instruction] = []
     for follower in program.instructions[place + 1 :]:
         if readers[result] != 1 or result in program.asked or not _is_step(program, follower, result):

@@ -26,6 +26,7 @@ class Project(Op):
 
     op_name = "Project"
     keep_inputs = ALL
+    sparse_inputs = (0,)
 
     def infer(self, *inputs: Spec) -> Spec:
         return self.common(*inputs).but(shape=inputs[1].dims[1:])
@@ -130,6 +131,11 @@ def test_a_kernel_is_offered_what_follows(model: Any) -> None:
     assert Taking.offered == [TAKEN[model]]
     assert "Project" in names
     assert not set(names) & set(TAKEN[model])
+
+
+def test_none_is_offered_what_follows_a_product_of_sparse_rows() -> None:
+    assert operators(rectified(C.input_variable(3, is_sparse=True))) == ["Project", "Plus", "ReLU"]
+    assert Taking.offered == []
 
 
 def test_it_may_take_some() -> None:
