@@ -11,6 +11,7 @@ from ...core.common.thresholds import thresholds
 from ...core.machine.language import jittable, prange
 from ...core.machine.loops import loop
 from ...core.types.sparse import Parts
+from .ahead import fetch_row
 
 SHARES = 16
 """The number of runs of rows, of about as many entries each, that a product is divided into for threads."""
@@ -31,12 +32,15 @@ def multiply(data: Any, indices: Any, indptr: Any, dense: Any, out: Any) -> None
             total, begin, end = out[row], indptr[row], indptr[row + 1]
             odd = (end - begin) & 1
             if odd:
+                fetch_row(dense, indices, begin, False)
                 value, term = data[begin], dense[indices[begin]]
                 for j in range(total.size):
                     total[j] = value * term[j]
             else:
                 total[:] = 0
             for k in range(begin + odd, end, 2):  # two terms at a time use the memory bandwidth better than one
+                fetch_row(dense, indices, k, False)
+                fetch_row(dense, indices, k + 1, False)
                 value, term = data[k], dense[indices[k]]
                 value2, term2 = data[k + 1], dense[indices[k + 1]]
                 for j in range(total.size):

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core.machine.language import prange
 from ...core.machine.loops import loop
+from .ahead import fetch_row
 from .kernel import Elementwise, prepared
 
 
@@ -22,6 +23,8 @@ def descend_rows(
     w: Any, g: Any, velocity: Any, rows: Any, momentum: Any, gain: Any, rate: Any, scale: Any, threshold: Any, weight: Any
 ) -> None:
     for i in prange(rows.size):
+        fetch_row(w, rows, i, True)
+        fetch_row(velocity, rows, i, True)
         w_row, g_row, v_row = w[rows[i]], g[i], velocity[rows[i]]
         for j in range(w_row.size):
             v = v_row[j] * momentum + prepared(g_row[j], w_row[j], scale, threshold, weight) * gain

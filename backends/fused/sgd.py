@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core.machine.language import prange
 from ...core.machine.loops import loop
+from .ahead import fetch_row
 from .kernel import Elementwise, prepared
 
 
@@ -18,6 +19,7 @@ def descend(w: Any, g: Any, rate: Any, scale: Any, threshold: Any, weight: Any) 
 @loop("R2 R2 N1 r r r r")
 def descend_rows(w: Any, g: Any, rows: Any, rate: Any, scale: Any, threshold: Any, weight: Any) -> None:
     for i in prange(rows.size):
+        fetch_row(w, rows, i, True)
         w_row, g_row = w[rows[i]], g[i]
         for j in range(w_row.size):
             w_row[j] -= prepared(g_row[j], w_row[j], scale, threshold, weight) * rate

@@ -188,6 +188,11 @@ def fetch(address: int) -> None:
 
 
 @lowered_in("tile_code")
+def fetch_to_read(address: int) -> None:
+    """Prefetch an address into the cache, for reading, which other threads may do as well."""
+
+
+@lowered_in("tile_code")
 def take_alternate(target: int, source: int, size: int, like: Any) -> None:
     """Copy so many elements, every second one from an address."""
 

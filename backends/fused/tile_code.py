@@ -23,12 +23,17 @@ def _pointer(typing: Any, address: Any, like: Any) -> Any:
     return types.CPointer(like.dtype)(types.intp, like), generate
 
 
-def _fetch(typing: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _prefetch(builder, arguments[0], is_written=True)
-        return context.get_dummy_value()
+def _fetching(is_written: bool) -> Any:
+    """The function that prefetches an address."""
 
-    return types.void(types.intp), generate
+    def prefetch(typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            _prefetch(builder, arguments[0], is_written)
+            return context.get_dummy_value()
+
+        return types.void(types.intp), generate
+
+    return intrinsic(prefetch)
 
 
 def _prefetch(builder: Any, address: Any, is_written: bool) -> None:
@@ -518,4 +523,5 @@ def _spread(code: Code, begin: Any) -> tuple[Any, Any]:
 
 
 pointer: Any = intrinsic(_pointer)
-fetch: Any = intrinsic(_fetch)
+fetch: Any = _fetching(is_written=True)
+fetch_to_read: Any = _fetching(is_written=False)

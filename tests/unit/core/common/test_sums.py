@@ -38,7 +38,7 @@ def test_shapes_make_no_difference(size: int, columns: int) -> None:
     assert sums.mean(np, array.reshape(columns, size)) == sums.deterministic_sum(np, array) / array.size
 
 
-@pytest.mark.parametrize("lengths", [[2, 3], [2, 0, 3], [0, 0], [700, 1], []])
+@pytest.mark.parametrize("lengths", [[2, 3], [2, 0, 3], [0, 0], [700, 1], [], [1, 1, 1], [1, 0, 1, 2, 1, 3, 1, 0], [1, 1, 700, 1, 1]])
 def test_starts_on_the_host_are_brought_to_the_rows(lengths: list[int]) -> None:
     brought: list[Any] = []
 
@@ -54,3 +54,15 @@ def test_starts_on_the_host_are_brought_to_the_rows(lengths: list[int]) -> None:
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(found, [rows[a:b].sum(axis=0) for a, b in itertools.pairwise(starts)] or found)
     assert bool(brought) == bool(sum(lengths))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@given(st.lists(st.sampled_from([0, 1, 1, 1, 1, 2, 5]), max_size=40), st.integers(1, 3))
+def test_runs_of_one_row_make_no_difference_to_others(dtype: Any, lengths: list[int], columns: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(sum(lengths), columns)).astype(dtype)
+    starts, out = np.cumsum([0, *lengths]), np.full((len(lengths), columns), np.nan, dtype)
+    sums.add_up_runs(np, rows, starts, out)
+    for (begin, end), found in zip(itertools.pairwise(starts), out, strict=True):
+        alone = np.zeros((1, columns), dtype)
+        sums.add_up_runs(np, rows[begin:end], np.array([0, end - begin]), alone)
+        assert found.tobytes() == alone.tobytes()
