@@ -130,7 +130,6 @@ def add_up_runs(xp: Any, rows: Any, starts: Any, out: Any, bring: Callable[[Any]
     >>> out.tolist()
     [[1.0], [6.0]]
     """
-
     kind, host = computing_type(rows.dtype), xp if bring is None else np
 
     def write(starts: Any, out: Any) -> None:
